@@ -1,0 +1,193 @@
+# actd: build, test, run. `make help` lists what it can do.
+#
+#   make BUILD=dir     builds elsewhere (default build, build-san with SAN=1)
+#   make SAN=1 …       with AddressSanitizer and UndefinedBehaviorSanitizer
+#   make CC=clang …    with another compiler
+#   make test T=NAME   only the tests whose name contains NAME
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+
+SAN ?= 0
+ifeq ($(SAN),1)
+BUILD ?= build-san
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+else
+BUILD ?= build
+SANFLAGS :=
+endif
+
+CC ?= cc
+# One line per file; V=1 shows whole commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
+
+PKGS_CORE := libzmq libprotobuf-c yaml-0.1 jansson libturbojpeg libsystemd
+PKGS_SIM  := egl libpng
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wfloat-conversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wcast-qual -Wformat=2 -Wundef -Wpointer-arith -Werror
+OPT  ?= -O2 -g
+HARD := -fstack-protector-strong -fPIE
+ifneq ($(SAN),1)
+HARD += -D_FORTIFY_SOURCE=2
+endif
+# No contraction of a*b+c, no -ffast-math: the same binary must give the same bits on every run.
+CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) $(HARD) -ffp-contract=off $(SANFLAGS) \
+	-I. -isystem $(BUILD)/gen $(shell pkg-config --cflags $(PKGS_CORE)) $(CFLAGS)
+LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
+LIBS_POLICY := -lopenblas -ljansson -lpthread -lm
+LIBS_CORE = $(shell pkg-config --libs $(PKGS_CORE)) $(LIBS_POLICY)
+LIBS_SIM  = -lmujoco $(shell pkg-config --libs $(PKGS_SIM))
+
+# ---- sources -------------------------------------------------------------------------------
+PROTOS   := google/protobuf/timestamp foxglove/CompressedImage foxglove/RawImage \
+	foxglove/JointStates actd/v1/joint_command actd/v1/status actd/v1/sim_status
+GEN_C    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.c)
+GEN_H    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.h)
+GEN_O    := $(GEN_C:.c=.o)
+
+POLICY_C := $(wildcard policy/*.c policy/kernels/*.c policy/models/*.c)
+DAEMON_C := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
+SIM_C    := $(filter-out daemon/sim/main.c,$(wildcard daemon/sim/*.c))
+TOOL_C   := $(wildcard daemon/tools/*.c)
+UNIT_C   := $(wildcard tests/unit/test_*.c)
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+TOOLS := $(TOOL_C:daemon/tools/%.c=$(BUILD)/%)
+UNITS := $(UNIT_C:tests/unit/%.c=$(BUILD)/tests/%)
+
+.PHONY: all
+all: $(BUILD)/actd $(BUILD)/actd-sim $(TOOLS)
+
+# ---- rules ---------------------------------------------------------------------------------
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
+	@mkdir -p $(BUILD)/gen
+	$(Q)protoc-c -Iproto -I/usr/include --c_out=$(BUILD)/gen $<
+$(BUILD)/gen/google/%.pb-c.c $(BUILD)/gen/google/%.pb-c.h &: /usr/include/google/%.proto
+	@mkdir -p $(BUILD)/gen
+	$(Q)protoc-c -I/usr/include --c_out=$(BUILD)/gen $<
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=c17 $(OPT) $(HARD) $(SANFLAGS) -I$(BUILD)/gen -c -o $@ $<
+
+$(BUILD)/%.o: %.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) -DACTD_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+
+$(BUILD)/libpolicy.a: $(call obj,$(POLICY_C))
+$(BUILD)/libactd.a: $(call obj,$(DAEMON_C)) $(GEN_O)
+$(BUILD)/libsim.a: $(call obj,$(SIM_C))
+$(BUILD)/lib%.a:
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/actd: $(BUILD)/daemon/main.o $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+$(BUILD)/actd-sim: $(BUILD)/daemon/sim/main.o $(BUILD)/libsim.a $(BUILD)/libactd.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_SIM) $(LIBS_CORE)
+$(TOOLS): $(BUILD)/%: $(BUILD)/daemon/tools/%.o $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+
+# A unit test that needs the simulator is called test_sim*.
+$(BUILD)/tests/test_sim%: $(BUILD)/tests/unit/test_sim%.o $(BUILD)/libsim.a $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LIBS_SIM) $(LIBS_CORE)
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LIBS_CORE)
+
+# ---- what people call ----------------------------------------------------------------------
+DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-compiler \
+	protobuf-compiler libprotobuf-dev libopenblas-pthread-dev libyaml-dev libjansson-dev \
+	libturbojpeg0-dev libsystemd-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
+	libpng-dev libcmocka-dev python3 python3-zmq python3-protobuf
+LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: help deps deps-lint test unit demo demo-100 parity train lint fuzz ci clean install
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
+		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
+
+# Does nothing when everything is there already, so it also works without a network then.
+missing = $(shell for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | \
+	grep -q 'ok installed' || echo $$p; done)
+deps: ## install the Debian packages that building, testing and the demo need
+	@m="$(call missing,$(DEBS))"; if [ -n "$$m" ]; then echo "installing $$m"; \
+	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	$(SUDO) -E apt-get install -y -qq --no-install-recommends $$m; fi
+deps-lint: ## install clang, clang-tidy, cppcheck for lint and fuzz
+	@m="$(call missing,$(LINT_DEBS))"; if [ -n "$$m" ]; then echo "installing $$m"; \
+	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	$(SUDO) -E apt-get install -y -qq --no-install-recommends $$m; fi
+
+unit: $(UNITS)
+test: all $(UNITS) ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
+	@BUILD=$(BUILD) SAN=$(SAN) CC="$(CC)" tests/run "$(T)"
+
+demo: all ## the simulated robot driven by the shipped policy, 10 episodes
+	$(BUILD)/actd-demo --output $(BUILD)/demo
+demo-100: all ## the same over 100 unseen episodes; at least 95 must succeed
+	$(BUILD)/actd-demo --output $(BUILD)/demo-100 --episodes 100 --seed 2000 --need 0.95
+
+PYTHON ?= python3
+parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
+	$(PYTHON) tests/parity/run.py --build $(BUILD)
+
+# ---- lint ----------------------------------------------------------------------------------
+ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) daemon/main.c daemon/sim/main.c
+lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
+	clang-format --dry-run -Werror $(ALL_C) $(wildcard policy/*.h policy/*/*.h daemon/*.h \
+		daemon/*/*.h tests/unit/*.[ch])
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+		--suppressions-list=.cppcheck --error-exitcode=1 -j2 -I. $(ALL_C)
+	printf '%s\n' $(ALL_C) | xargs -P2 -n4 clang-tidy --quiet --warnings-as-errors='*' -- \
+		$(filter-out -f%,$(CFLAGS_ALL)) 2>/dev/null
+
+# ---- fuzz ----------------------------------------------------------------------------------
+FUZZ_SECONDS ?= 30
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(GEN_H)
+	@mkdir -p $(@D)
+	clang -std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. \
+		-isystem $(BUILD)/gen -o $@ $< $(filter-out daemon/run.c,$(DAEMON_C)) $(POLICY_C) \
+		$(GEN_C) daemon/run.c $(LIBS_CORE)
+fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
+	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/corpus/$$n; \
+		echo "$$n for $(FUZZ_SECONDS) s"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+		-print_final_stats=1 $(BUILD)/corpus/$$n $$(ls -d tests/fuzz/corpus/$$n 2>/dev/null) \
+		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
+		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
+
+ci: ## make test, then sanitizers, lint, a short fuzz and the demo
+	$(MAKE) test
+	$(MAKE) ci-rest
+.PHONY: ci-rest
+ci-rest:
+	$(MAKE) test SAN=1
+	$(MAKE) lint
+	$(MAKE) fuzz FUZZ_SECONDS=20
+	$(MAKE) demo
+
+clean:
+	rm -rf build build-san
+
+PREFIX ?= /usr/local
+install: all ## install the daemon, its tools, man page and example configuration
+	install -Dm755 $(BUILD)/actd $(DESTDIR)$(PREFIX)/bin/actd
+	install -Dm755 $(BUILD)/actd-sim $(DESTDIR)$(PREFIX)/bin/actd-sim
+	install -Dm644 daemon/man/actd.1 $(DESTDIR)$(PREFIX)/share/man/man1/actd.1
+	install -d $(DESTDIR)$(PREFIX)/share/actd
+	install -m644 config/*.yaml $(DESTDIR)$(PREFIX)/share/actd
+
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,47 @@
+// pool: a fixed team of compute threads that work on one thing at a time: the caller and n - 1
+// others. pool_run hands the same task to all of them and returns when the last has finished.
+//
+//   caller     job, generation++ ──wake──>  workers (spin, then sleep on `generation`)
+//   caller     its own share
+//   caller     spin, then sleep on `pending`  <──wake──  last worker: pending becomes 0
+//
+// Both waits spin first, since between two layers only microseconds pass and a futex round
+// trip costs 5 to 50 us; the spin is bounded (about 50 us), so an idle policy uses no
+// processor. There is no queue and no stealing: a task divides its work by worker number, so
+// the same thread count always gives the same split and the same bits.
+//
+// Worker threads are SCHED_OTHER whatever their creator is (a FIFO creator must not lend its
+// priority to seconds of arithmetic), block all signals and are named actd-pool-N.
+#ifndef ACTD_POOL_H
+#define ACTD_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_MAX_THREADS 64
+
+struct pool;
+
+// A share of the work: number `worker` of `workers`. infer; must not call pool_run.
+typedef void (*pool_task)(void *arg, int worker, int workers);
+
+// Starts threads - 1 workers, which may run on the cores of cpu_mask only (0 = any).
+// *out is the caller's to pool_stop. plain. 0, -EINVAL for a count outside
+// 1..POOL_MAX_THREADS or a mask without a usable core, -ENOMEM, -EAGAIN.
+int pool_start(struct pool **out, int threads, uint64_t cpu_mask);
+
+// Runs task on all threads, this one included, and waits for all. infer; one caller at a
+// time; allocates nothing. What the caller wrote before is visible to the task, and what the
+// task wrote is visible to the caller afterwards.
+void pool_run(struct pool *p, pool_task task, void *arg);
+
+int pool_threads(const struct pool *p);
+
+// Joins the workers and frees the pool. plain. NULL is fine.
+void pool_stop(struct pool *p);
+
+// The share [*begin, *end) of n units that `worker` of `workers` takes: contiguous, differing
+// by at most one unit, empty when there are more workers than units.
+void pool_share(size_t n, int worker, int workers, size_t *begin, size_t *end);
+
+#endif
