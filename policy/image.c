@@ -48,7 +48,7 @@ static struct tap tap_at(int destination, int source_size, float scale)
     if (t.first > source_size - 1)
         t.first = source_size - 1;
     t.second = t.first + (t.first < source_size - 1);
-    t.share = fminf(fmaxf(s - (float)t.first, 0.0f), 1.0f);
+    t.share = s - (float)t.first;
     return t;
 }
 

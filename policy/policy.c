@@ -1,8 +1,9 @@
-// The face of this directory: puts checkpoint, arena, pool and model together at load, and at
-// each inference takes an observation through normalisation, network and back.
+// The face of this directory: puts checkpoint, arena, pool and model together at load,
+// and at each inference takes an observation through normalisation, network and back.
 //
-// Floating-point modes are left as the caller has them: the control word of a thread belongs
-// to its owner, and flushing denormals in some threads only would change bits with the split.
+// Floating-point modes are left as the caller has them: the control word of a thread
+// belongs to its owner, and flushing denormals in some threads only would change bits
+// with the split.
 #include "policy/policy.h"
 
 #include <cblas.h>
@@ -30,7 +31,7 @@ struct policy {
     char error[256];                  // of policy_infer
 };
 
-// ---- inference -------------------------------------------------------------------------------
+// ---- inference ------------------------------------------------------------------------
 
 static bool all_finite(const float *x, size_t n)
 {
@@ -178,7 +179,7 @@ const char *policy_last_error(const struct policy *p)
     return p->error;
 }
 
-// ---- facts -----------------------------------------------------------------------------------
+// ---- facts ----------------------------------------------------------------------------
 
 static struct policy_stats stats_of(const struct norm_stats *s)
 {
@@ -236,7 +237,7 @@ const struct policy_info *policy_describe(const struct policy *p)
     return &p->info;
 }
 
-// ---- load ------------------------------------------------------------------------------------
+// ---- load -----------------------------------------------------------------------------
 
 static int check_options(const struct policy_options *opt, struct policy_error *err)
 {
@@ -271,7 +272,8 @@ static int start_pool(struct policy *p, const struct policy_options *opt,
     return warmup_blas(p->pool, err);
 }
 
-// The model describes itself twice: to measure the arena, then to fill it (models/build.h).
+// The model describes itself twice: to measure the arena, then to fill it
+// (models/build.h).
 static int build_model(struct policy *p, struct policy_error *err)
 {
     struct build b = {.arena = &p->arena, .weights = p->checkpoint, .err = err};
@@ -329,7 +331,7 @@ int policy_load(struct policy **out, const char *dir, const struct policy_option
                 struct policy_error *err)
 {
     const struct policy_options defaults = {0};
-    struct policy_error unwanted;
+    struct policy_error unwanted = {{0}};
     *out = NULL;
     err = err ? err : &unwanted;
     struct policy *p = calloc(1, sizeof *p);

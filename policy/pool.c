@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// A pause instruction takes 15 to 45 ns on current x86 cores: 2000 of them are about 50 us.
+// A pause instruction takes 15 to 45 ns on current x86 cores: 2000 of them are about 50
+// us.
 #define SPINS 2000
 #define STACK_BYTES \
     ((size_t)1 << 20) // OpenBLAS needs a few KiB; mlockall pays for all of it
@@ -58,9 +59,9 @@ static void futex_wake(atomic_uint *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-// Waits until *word is no longer `seen`. `asleep` counts the waiters that need a wake: it is
-// raised before the kernel compares the word, and whoever changes the word reads it after
-// (both sequentially consistent), so one of the two always notices the other.
+// Waits until *word is no longer `seen`. `asleep` counts the waiters that need a wake: it
+// is raised before the kernel compares the word, and whoever changes the word reads it
+// after (both sequentially consistent), so one of the two always notices the other.
 static void wait_change(atomic_uint *word, unsigned seen, atomic_int *asleep)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -122,7 +123,8 @@ int pool_threads(const struct pool *p)
     return p->threads;
 }
 
-// SCHED_OTHER explicitly: the default is to inherit the creator's class. 0 or an errno value.
+// SCHED_OTHER explicitly: the default is to inherit the creator's class. 0 or an errno
+// value.
 static int set_attributes(pthread_attr_t *attr, uint64_t cpu_mask)
 {
     struct sched_param param = {.sched_priority = 0};
@@ -143,8 +145,8 @@ static int set_attributes(pthread_attr_t *attr, uint64_t cpu_mask)
     return pthread_attr_setaffinity_np(attr, sizeof cpus, &cpus);
 }
 
-// Starts the workers with every signal blocked: they belong to whoever handles them, never to
-// a thread in the middle of a matrix. 0 or an errno value.
+// Starts the workers with every signal blocked: they belong to whoever handles them,
+// never to a thread in the middle of a matrix. 0 or an errno value.
 static int start_workers(struct pool *p, const pthread_attr_t *attr)
 {
     sigset_t all, before;

@@ -1,17 +1,18 @@
-// pool: a fixed team of compute threads that work on one thing at a time: the caller and n - 1
-// others. pool_run hands the same task to all of them and returns when the last has finished.
+// pool: a fixed team of compute threads that work on one thing at a time: the caller and
+// n - 1 others. pool_run hands the same task to all of them and returns when the last has
+// finished.
 //
 //   caller     job, generation++ ──wake──>  workers (spin, then sleep on `generation`)
 //   caller     its own share
 //   caller     spin, then sleep on `pending`  <──wake──  last worker: pending becomes 0
 //
-// Both waits spin first, since between two layers only microseconds pass and a futex round
-// trip costs 5 to 50 us; the spin is bounded (about 50 us), so an idle policy uses no
-// processor. There is no queue and no stealing: a task divides its work by worker number, so
-// the same thread count always gives the same split and the same bits.
+// Both waits spin first, since between two layers only microseconds pass and a futex
+// round trip costs 5 to 50 us; the spin is bounded (about 50 us), so an idle policy uses
+// no processor. There is no queue and no stealing: a task divides its work by worker
+// number, so the same thread count always gives the same split and the same bits.
 //
-// Worker threads are SCHED_OTHER whatever their creator is (a FIFO creator must not lend its
-// priority to seconds of arithmetic), block all signals and are named actd-pool-N.
+// Worker threads are SCHED_OTHER whatever their creator is (a FIFO creator must not lend
+// its priority to seconds of arithmetic), block all signals and are named actd-pool-N.
 #ifndef ACTD_POOL_H
 #define ACTD_POOL_H
 
@@ -31,8 +32,8 @@ typedef void (*pool_task)(void *arg, int worker, int workers);
 int pool_start(struct pool **out, int threads, uint64_t cpu_mask);
 
 // Runs task on all threads, this one included, and waits for all. infer; one caller at a
-// time; allocates nothing. What the caller wrote before is visible to the task, and what the
-// task wrote is visible to the caller afterwards.
+// time; allocates nothing. What the caller wrote before is visible to the task, and what
+// the task wrote is visible to the caller afterwards.
 void pool_run(struct pool *p, pool_task task, void *arg);
 
 int pool_threads(const struct pool *p);
@@ -40,8 +41,8 @@ int pool_threads(const struct pool *p);
 // Joins the workers and frees the pool. plain. NULL is fine.
 void pool_stop(struct pool *p);
 
-// The share [*begin, *end) of n units that `worker` of `workers` takes: contiguous, differing
-// by at most one unit, empty when there are more workers than units.
+// The share [*begin, *end) of n units that `worker` of `workers` takes: contiguous,
+// differing by at most one unit, empty when there are more workers than units.
 void pool_share(size_t n, int worker, int workers, size_t *begin, size_t *end);
 
 #endif

@@ -5,10 +5,11 @@
 #include "policy/policy.h"
 #include "policy/pool.h"
 
-// Sets OpenBLAS to one thread per caller (with more it allocates in every call) and runs a
-// first product on all workers at the same time: OpenBLAS maps a 128 MiB buffer for each
-// concurrent caller the first time it meets one, which must not happen in a control loop.
-// plain; allocates and frees. 0, -ENOMEM, or -EINVAL when OpenBLAS keeps several threads.
+// Sets OpenBLAS to one thread per caller (with more it allocates in every call) and runs
+// a first product on all workers at the same time: OpenBLAS maps a 128 MiB buffer for
+// each concurrent caller the first time it meets one, which must not happen in a control
+// loop. plain; allocates and frees. 0, -ENOMEM, or -EINVAL when OpenBLAS keeps several
+// threads.
 int warmup_blas(struct pool *pool, struct policy_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 #include "policy/kernels/activation.h"
 
-#include <math.h>
 #include <stddef.h>
 
 #include "policy/kernels/vec.h"
@@ -17,10 +16,23 @@ static void relu_row(float *x, int n)
         x[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 
+// x/2 erfc(-x/sqrt 2), taken from the side where nothing cancels. libm's erff would take a
+// tenth of a whole inference: it is called four million times for one camera.
+static v4f gelu(v4f x)
+{
+    const v4f zero = v4_splat(0.0f);
+    v4i negative = x < zero;
+    v4f tail = v4_erfc_nonnegative(v4_select(negative, -x, x) * v4_splat(0.707106781f));
+    return v4_splat(0.5f) * x * v4_select(negative, tail, v4_splat(2.0f) - tail);
+}
+
 static void gelu_row(float *x, int n)
 {
-    for (int i = 0; i < n; i++)
-        x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678118654752f));
+    int i = 0;
+    for (; i + 4 <= n; i += 4)
+        v4_store(x + i, gelu(v4_load(x + i)));
+    for (; i < n; i++)
+        x[i] = gelu(v4_splat(x[i]))[0];
 }
 
 void activation_apply(enum activation f, float *x, int rows, int cols, int stride)

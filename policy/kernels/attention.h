@@ -1,6 +1,6 @@
-// attention: softmax(Q K^T / sqrt(head_dim)) V for all heads, without mask. Work is divided by
-// head and by blocks of queries; the scores of one block, ATTENTION_BLOCK by keys, are all that
-// is ever kept of the (heads, queries, keys) cube.
+// attention: softmax(Q K^T / sqrt(head_dim)) V for all heads, without mask. Work is
+// divided by head and by blocks of queries; the scores of one block, ATTENTION_BLOCK by
+// keys, are all that is ever kept of the (heads, queries, keys) cube.
 #ifndef ACTD_KERNELS_ATTENTION_H
 #define ACTD_KERNELS_ATTENTION_H
 
@@ -10,7 +10,8 @@
 
 #define ATTENTION_BLOCK 64 // queries per unit of work
 
-// A matrix whose row r starts at data + r * stride; head h is columns [h*head_dim, (h+1)*…).
+// A matrix whose row r starts at data + r * stride; head h is columns [h*head_dim,
+// (h+1)*…).
 struct attention_view {
     const float *data;
     int stride;
@@ -33,7 +34,8 @@ size_t attention_score_floats(int keys);
 // infer.
 void attention_run(struct pool *pool, const struct attention *a);
 
-// In place over each row of x (rows, cols): exp(x - max) / sum. infer; used by attention_run.
+// In place over each row of x (rows, cols): exp(x - max) / sum. infer; used by
+// attention_run.
 void softmax_rows(float *x, int rows, int cols);
 
 #endif

@@ -5,8 +5,8 @@
 #include "policy/kernels/split.h"
 #include "policy/kernels/vec.h"
 
-// A tile holds about this many floats, but never fewer than MIN_ROWS rows: sgemm packs the
-// weights anew for each tile, which MIN_ROWS products per weight have to pay for.
+// A tile holds about this many floats, but never fewer than MIN_ROWS rows: sgemm packs
+// the weights anew for each tile, which MIN_ROWS products per weight have to pay for.
 #define TILE_FLOATS 262144
 #define MIN_ROWS    192
 

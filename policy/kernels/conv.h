@@ -1,8 +1,9 @@
 // conv: 2-D convolution over images whose pixels are rows of channels (height, width,
 // channels). The patch under each output pixel is gathered into one row of a tile (a 3x3
 // patch is three runs of contiguous memory), and the tile times the weights is one matrix
-// product that lands where it belongs. The tile is bounded and belongs to a worker: the whole
-// patch matrix of one 120x160x64 layer would be 44 MB. 1x1 with stride 1 needs no gathering.
+// product that lands where it belongs. The tile is bounded and belongs to a worker: the
+// whole patch matrix of one 120x160x64 layer would be 44 MB. 1x1 with stride 1 needs no
+// gathering.
 #ifndef ACTD_KERNELS_CONV_H
 #define ACTD_KERNELS_CONV_H
 

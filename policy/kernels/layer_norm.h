@@ -1,6 +1,6 @@
-// layer_norm: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias over each row. Two passes
-// over the row (mean, then squared distances from it): one pass over x and x^2 loses half the
-// digits when the mean is large against the spread.
+// layer_norm: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias over each row. Two
+// passes over the row (mean, then squared distances from it): one pass over x and x^2
+// loses half the digits when the mean is large against the spread.
 #ifndef ACTD_KERNELS_LAYER_NORM_H
 #define ACTD_KERNELS_LAYER_NORM_H
 

@@ -1,6 +1,6 @@
-// linear: the fully connected layer y = f(x W^T + b + T + y) on OpenBLAS, one BLAS thread per
-// worker. The added terms are written into y first and the product is accumulated onto them,
-// which costs no pass of its own: sgemm would otherwise write zeros there.
+// linear: the fully connected layer y = f(x W^T + b + T + y) on OpenBLAS, one BLAS thread
+// per worker. The added terms are written into y first and the product is accumulated
+// onto them, which costs no pass of its own: sgemm would otherwise write zeros there.
 #ifndef ACTD_KERNELS_LINEAR_H
 #define ACTD_KERNELS_LINEAR_H
 

@@ -4,20 +4,22 @@
 
 #include "policy/pool.h"
 
-static int grid_rows(int rows, int cols, int workers)
+struct grid {
+    int rows, cols;
+};
+
+static struct grid best_grid(int rows, int cols, int workers)
 {
-    long best = LONG_MAX;
-    int best_rows = workers;
+    struct grid best = {workers, 1};
+    long least = LONG_MAX;
     for (int g = workers; g >= 1; g--) {
-        if (workers % g)
-            continue;
         long cost = (long)(workers / g) * rows + (long)g * cols;
-        if (cost < best) {
-            best = cost;
-            best_rows = g;
+        if (workers % g == 0 && cost < least) {
+            least = cost;
+            best = (struct grid){g, workers / g};
         }
     }
-    return best_rows;
+    return best;
 }
 
 static void share(int n, int unit, int index, int parts, int *from, int *to)
@@ -31,8 +33,8 @@ static void share(int n, int unit, int index, int parts, int *from, int *to)
 struct split_block split_block(int rows, int cols, int worker, int workers)
 {
     struct split_block b;
-    int g_rows = grid_rows(rows, cols, workers), g_cols = workers / g_rows;
-    share(rows, 4, worker / g_cols, g_rows, &b.row0, &b.row1);
-    share(cols, 16, worker % g_cols, g_cols, &b.col0, &b.col1);
+    struct grid g = best_grid(rows, cols, workers);
+    share(rows, 4, worker / g.cols, g.rows, &b.row0, &b.row1);
+    share(cols, 16, worker % g.cols, g.cols, &b.col0, &b.col1);
     return b;
 }

@@ -1,5 +1,6 @@
-// split: how a matrix product is divided among the pool's workers. Fixed by the shape and the
-// number of workers alone, never by timing: the same thread count gives the same bits.
+// split: how a matrix product is divided among the pool's workers. Fixed by the shape and
+// the number of workers alone, never by timing: the same thread count gives the same
+// bits.
 #ifndef ACTD_KERNELS_SPLIT_H
 #define ACTD_KERNELS_SPLIT_H
 
@@ -8,10 +9,11 @@ struct split_block {
     int row0, row1, col0, col1;
 };
 
-// The block of (rows, cols) that `worker` of `workers` computes. The grid of blocks is the one
-// that packs least twice: g_rows * g_cols = workers, each row block reads all weights and each
-// column block all inputs, so g_cols * rows + g_rows * cols is made smallest. Edges fall on
-// multiples of 4 rows and 16 columns, the register tile of OpenBLAS's AVX2 and AVX-512 sgemm.
+// The block of (rows, cols) that `worker` of `workers` computes. The grid of blocks is
+// the one that packs least twice: g_rows * g_cols = workers, each row block reads all
+// weights and each column block all inputs, so g_cols * rows + g_rows * cols is made
+// smallest. Edges fall on multiples of 4 rows and 16 columns, the register tile of
+// OpenBLAS's AVX2 and AVX-512 sgemm.
 struct split_block split_block(int rows, int cols, int worker, int workers);
 
 #endif

@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-// Naming: P is the position embedding of the encoder's tokens, Q that of the decoder's queries.
-// Attention adds it to the inputs of query and key, never to those of value:
-// (x + P) Wq = x Wq + P Wq, and P Wq is a table (act_load.c).
+// Naming: P is the position embedding of the encoder's tokens, Q that of the decoder's
+// queries. Attention adds it to the inputs of query and key, never to those of value: (x
+// + P) Wq = x Wq + P Wq, and P Wq is a table (act_load.c).
 
 static const struct linear_extra plain = {0};
 
-// ---- attention and feed-forward, common to encoder and decoder -------------------------------
+// ---- attention and feed-forward, common to encoder and decoder ------------------------
 
 // x += out_proj(attention(q, k, v))
 static void attend(struct act *m, struct pool *pool, const struct act_attention *w,
@@ -72,7 +72,7 @@ static void after(struct act *m, struct pool *pool, const struct layer_norm *n, 
         layer_norm_run(pool, n, x, rows, x);
 }
 
-// ---- encoder ---------------------------------------------------------------------------------
+// ---- encoder --------------------------------------------------------------------------
 
 static void encoder_layer(struct act *m, struct pool *pool,
                           const struct act_encoder_layer *w)
@@ -121,10 +121,11 @@ static void encode(struct act *m, struct pool *pool)
         layer_norm_run(pool, &m->w.encoder_norm, m->s.x, m->c.tokens, m->s.x);
 }
 
-// ---- decoder ---------------------------------------------------------------------------------
+// ---- decoder --------------------------------------------------------------------------
 
-// y through self attention, then the cross attention's query from it: the half of a decoder
-// layer that sees no memory. In the first layer y is 0 and this is done once, at load.
+// y through self attention, then the cross attention's query from it: the half of a
+// decoder layer that sees no memory. In the first layer y is 0 and this is done once, at
+// load.
 static void decoder_query(struct act *m, struct pool *pool,
                           const struct act_decoder_layer *w)
 {

@@ -1,19 +1,19 @@
-// act: Action Chunking with Transformers as LeRobot trains it (Zhao et al. 2023, "Learning
-// Fine-Grained Bimanual Manipulation with Low-Cost Hardware", without the VAE encoder, which
-// only training uses). Images, joint state and a zero latent become tokens; an encoder mixes
-// them; a decoder with one learned query per future step reads them; a linear head makes
-// actions.
+// act: Action Chunking with Transformers as LeRobot trains it (Zhao et al. 2023,
+// "Learning Fine-Grained Bimanual Manipulation with Low-Cost Hardware", without the VAE
+// encoder, which only training uses). Images, joint state and a zero latent become
+// tokens; an encoder mixes them; a decoder with one learned query per future step reads
+// them; a linear head makes actions.
 //
 //   cameras --ResNet--> features --1x1--> tokens ---+
 //   state, env state ----------------linear-> tokens+--> encoder --memory--> decoder --> head
 //   latent 0 --------------------------bias-> token-+          queries (C, D) --^   (C, A)
 //
-// What no observation can change is computed once at load (act_prepare): the latent token, the
-// products of the position embeddings with the query and key weights, and the decoder's first
-// layer up to its cross attention, whose input is all zeros.
+// What no observation can change is computed once at load (act_prepare): the latent
+// token, the products of the position embeddings with the query and key weights, and the
+// decoder's first layer up to its cross attention, whose input is all zeros.
 //
-// Letters in shapes: S tokens, D dim_model, F dim_feedforward, C chunk_size, A actions, H/W
-// image, h/w feature map, B backbone channels. Matrices are row-major.
+// Letters in shapes: S tokens, D dim_model, F dim_feedforward, C chunk_size, A actions,
+// H/W image, h/w feature map, B backbone channels. Matrices are row-major.
 #ifndef ACTD_MODELS_ACT_H
 #define ACTD_MODELS_ACT_H
 
@@ -123,7 +123,8 @@ void act_build_state(struct act *m, struct build *b);
 // Everything that no observation changes. plain; once, after the weights are read.
 void act_prepare(struct act *m, struct pool *pool);
 
-// Its last step, in act.c because it is the first half of the decoder: start_x, start_query.
+// Its last step, in act.c because it is the first half of the decoder: start_x,
+// start_query.
 void act_prepare_decoder(struct act *m, struct pool *pool);
 
 // From m->s.planes, state and env to m->s.actions. infer; allocates nothing.

@@ -1,4 +1,5 @@
-// The part of act that runs once: sizes, places of the tensors, and what no observation changes.
+// The part of act that runs once: sizes, places of the tensors, and what no observation
+// changes.
 #include "policy/models/act.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #define MAX_WIDE   65536 // feed-forward, chunk
 #define MAX_TOKENS 1048576
 
-// ---- sizes -----------------------------------------------------------------------------------
+// ---- sizes ----------------------------------------------------------------------------
 
 struct bound {
     const char *name;
@@ -120,7 +121,7 @@ static void place_tokens(struct act *m, struct build *b)
     c->tokens = (int)tokens;
 }
 
-// ---- places of the tensors -------------------------------------------------------------------
+// ---- places of the tensors ------------------------------------------------------------
 
 // Rows [from, from + rows) of a packed projection, with their bias.
 static struct linear rows_of(const struct linear *l, int from, int rows)
@@ -269,11 +270,11 @@ void act_build_state(struct act *m, struct build *b)
     s->backbone.tile_floats = s->scratch_floats;
 }
 
-// ---- what no observation changes -------------------------------------------------------------
+// ---- what no observation changes ------------------------------------------------------
 
-// n sines and cosines of one coordinate, `at` of `extent`: the coordinate runs from just above 0
-// to 2 pi, pair j turns at 10000^(-2j/n). In double; torch computes the same in float32, which
-// differs by less than 1e-6.
+// n sines and cosines of one coordinate, `at` of `extent`: the coordinate runs from just
+// above 0 to 2 pi, pair j turns at 10000^(-2j/n). In double; torch computes the same in
+// float32, which differs by less than 1e-6.
 static void sine_embedding(int at, int extent, int n, float *out)
 {
     const double two_pi = 6.283185307179586;
@@ -285,7 +286,8 @@ static void sine_embedding(int at, int extent, int n, float *out)
     }
 }
 
-// P (S, D): learned rows for the vectors; for a pixel its y in the first half, x in the second.
+// P (S, D): learned rows for the vectors; for a pixel its y in the first half, x in the
+// second.
 static void fill_positions(const struct act *m, float *p)
 {
     size_t d = (size_t)m->c.dim;
@@ -301,7 +303,8 @@ static void fill_positions(const struct act *m, float *p)
     }
 }
 
-// positions (rows, D) times the weights of l, without its bias, which linear_run adds itself
+// positions (rows, D) times the weights of l, without its bias, which linear_run adds
+// itself
 static void make_table(struct pool *pool, const struct linear *l, const float *positions,
                        int rows, float *table)
 {

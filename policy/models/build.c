@@ -92,7 +92,8 @@ void build_layer_norm(struct build *b, struct layer_norm *n, int dim, const char
     n->bias = take(b, 1, &dim, name, ".bias");
 }
 
-// Memory for a convolution and its four batch norm vectors as stored; grows, never shrinks.
+// Memory for a convolution and its four batch norm vectors as stored; grows, never
+// shrinks.
 static float *raw_room(struct build *b, size_t floats)
 {
     if (floats > b->raw_floats) {

@@ -1,7 +1,7 @@
 // build: how a model takes its weights. A model describes itself once, in a function that
-// names every tensor with its shape and place. The builder runs that function twice: first
-// measuring (the arena is empty, nothing is read), then reading each tensor into the place it
-// is given. plain.
+// names every tensor with its shape and place. The builder runs that function twice:
+// first measuring (the arena is empty, nothing is read), then reading each tensor into
+// the place it is given. plain.
 //
 //   struct build b = {.arena = &arena, .weights = checkpoint, .err = err};
 //   model_build(&model, &b);            // measures
@@ -47,9 +47,10 @@ void build_linear(struct build *b, struct linear *l, int out, int in, const char
 void build_layer_norm(struct build *b, struct layer_norm *n, int dim, const char *format,
                       ...) __attribute__((format(printf, 4, 5)));
 
-// CONV.weight (out, in, size, size) with the frozen batch norm BN.{weight, bias, running_mean,
-// running_var} (out, eps 1e-5) folded in: w' = w s, b' = bias - mean s, s = weight /
-// sqrt(var + eps). c's sizes are set by the caller; weights are laid out as conv.h wants them.
+// CONV.weight (out, in, size, size) with the frozen batch norm BN.{weight, bias,
+// running_mean, running_var} (out, eps 1e-5) folded in: w' = w s, b' = bias - mean s, s =
+// weight / sqrt(var + eps). c's sizes are set by the caller; weights are laid out as
+// conv.h wants them.
 void build_conv_bn(struct build *b, struct conv *c, const char *conv, const char *bn);
 
 // Records -EINVAL and the sentence, unless something was refused before.

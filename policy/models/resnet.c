@@ -22,7 +22,7 @@ static const struct plan_row *find_plan(int depth)
     return NULL;
 }
 
-// ---- description -----------------------------------------------------------------------------
+// ---- description ----------------------------------------------------------------------
 
 static struct conv conv_of(int in, int out, int size, int stride, int dilation)
 {
@@ -97,7 +97,7 @@ void resnet_build(struct resnet *r, struct build *b, int depth, bool dilation,
     r->channels = in;
 }
 
-// ---- sizes -----------------------------------------------------------------------------------
+// ---- sizes ----------------------------------------------------------------------------
 
 static void raise_to(size_t *need, size_t floats)
 {
@@ -151,7 +151,7 @@ void resnet_plan(const struct resnet *r, int height, int width, struct resnet_st
     walk(r, &height, &width, s);
 }
 
-// ---- forward ---------------------------------------------------------------------------------
+// ---- forward --------------------------------------------------------------------------
 
 struct map {
     float *data; // (height, width, channels of whoever wrote it)
@@ -168,21 +168,23 @@ static void convolve(const struct conv *c, struct resnet_state *s, struct pool *
              s->tile_floats);
 }
 
-// relu(conv(… relu(conv(x))) + shortcut(x)). The last convolution is accumulated onto the
+// relu(conv(...relu(conv(x))) + shortcut(x)). The last convolution is accumulated onto the
 // shortcut where it lies: in x itself, or in m[1], which then changes places with x.
 static void forward_block(const struct resnet_block *block, struct resnet_state *s,
                           struct pool *pool, struct map m[4])
 {
-    struct map in = m[0], *sum = &m[0];
+    struct map *sum = &m[0], *inner = &m[2];
     if (block->has_shortcut) {
         sum = &m[1];
         convolve(&block->shortcut, s, pool, m[0], sum, false, ACTIVATION_NONE);
     }
-    for (int i = 0; i + 1 < block->n_convs; i++) {
-        convolve(&block->conv[i], s, pool, in, &m[2 + i], false, ACTIVATION_RELU);
-        in = m[2 + i];
+    convolve(&block->conv[0], s, pool, m[0], inner, false, ACTIVATION_RELU);
+    if (block->n_convs == 3) {
+        inner = &m[3];
+        convolve(&block->conv[1], s, pool, m[2], inner, false, ACTIVATION_RELU);
     }
-    convolve(&block->conv[block->n_convs - 1], s, pool, in, sum, true, ACTIVATION_RELU);
+    convolve(&block->conv[block->n_convs - 1], s, pool, *inner, sum, true,
+             ACTIVATION_RELU);
     if (block->has_shortcut) {
         struct map old = m[0];
         m[0] = m[1];

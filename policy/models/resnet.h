@@ -1,12 +1,13 @@
-// resnet: torchvision's ResNet-18/34 (basic blocks) and 50/101/152 (bottlenecks) up to and
-// including layer4, batch norm folded into the convolutions. Deep Residual Learning for Image
-// Recognition, He et al. 2015; strides as in torchvision (on the 3x3 of a bottleneck).
+// resnet: torchvision's ResNet-18/34 (basic blocks) and 50/101/152 (bottlenecks) up to
+// and including layer4, batch norm folded into the convolutions. Deep Residual Learning
+// for Image Recognition, He et al. 2015; strides as in torchvision (on the 3x3 of a
+// bottleneck).
 //
 //   image (H, W, 3) -> conv 7x7/2 -> max pool 3x3/2 -> layer1 -> layer2/2 -> layer3/2
 //         -> layer4/2 -> features (ceil(H/32), ceil(W/32), 512 or 2048)
 //
-// With dilation layer4 keeps its resolution: stride 1, and from its second block on 3x3 kernels
-// with dilation 2 (features at 1/16).
+// With dilation layer4 keeps its resolution: stride 1, and from its second block on 3x3
+// kernels with dilation 2 (features at 1/16).
 #ifndef ACTD_MODELS_RESNET_H
 #define ACTD_MODELS_RESNET_H
 

@@ -1,7 +1,8 @@
-// act_fixture: writes a whole LeRobot ACT checkpoint directory with random weights, for tests
-// that need a policy and must not ship one. Every value is a function of (seed, tensor name,
-// index), so a test can ask for any tensor again without reading the file, and has at most
-// eight significant bits, so F32, F16 and BF16 storage hold exactly the same numbers.
+// act_fixture: writes a whole LeRobot ACT checkpoint directory with random weights, for
+// tests that need a policy and must not ship one. Every value is a function of (seed,
+// tensor name, index), so a test can ask for any tensor again without reading the file,
+// and has at most eight significant bits, so F32, F16 and BF16 storage hold exactly the
+// same numbers.
 //
 //   struct act_fixture f = act_fixture_tiny();
 //   f.pre_norm = true;
@@ -9,8 +10,8 @@
 //   ...
 //   act_fixture_remove(dir);
 //
-// A ResNet-18 is 11.2 M values whatever the rest: 45 MB as F32, 22 MB as F16 or BF16. A model
-// without cameras (n_cameras = 0, env_dim > 0) is a few kilobytes.
+// A ResNet-18 is 11.2 M values whatever the rest: 45 MB as F32, 22 MB as F16 or BF16. A
+// model without cameras (n_cameras = 0, env_dim > 0) is a few kilobytes.
 #ifndef ACTD_TESTS_ACT_FIXTURE_H
 #define ACTD_TESTS_ACT_FIXTURE_H
 
@@ -89,7 +90,7 @@ static inline struct act_fixture act_fixture_tiny(void)
     };
 }
 
-// ---- values ----------------------------------------------------------------------------------
+// ---- values ---------------------------------------------------------------------------
 
 static inline uint64_t act_fixture_mix(uint64_t x) // splitmix64
 {
@@ -127,8 +128,8 @@ static inline void act_fixture_range(const struct act_fixture_tensor *t, float *
     } else if (strstr(t->name, "pos_embed")) {
         *amplitude = 1.0f;
     } else if (t->rank > 1) {
-        // Variance between 1 and 4 over fan-in; a quarter of that in the backbone, where every
-        // block adds to the last and 50 of them would overflow the softmax.
+        // Variance between 1 and 4 over fan-in; a quarter of that in the backbone, where
+        // every block adds to the last and 50 of them would overflow the softmax.
         float most = strstr(t->name, "backbone") ? 3.0f : 12.0f;
         *amplitude = 2.0f;
         while ((float)fan_in * *amplitude * *amplitude > most)
@@ -164,7 +165,7 @@ static inline float act_fixture_std(const struct act_fixture *f, const char *fea
                                           : 0.5f + 0.25f * (float)(i % 2);
 }
 
-// ---- tensors ---------------------------------------------------------------------------------
+// ---- tensors --------------------------------------------------------------------------
 
 static inline void act_fixture_add(struct act_fixture_list *l, const char *prefix,
                                    const char *name, int a, int b, int c, int d)

@@ -1,5 +1,5 @@
-// The files of an act_fixture: model.safetensors, config.json and, for the 0.4 era, the two
-// processor pipelines with their statistics. Included by act_fixture.h alone.
+// The files of an act_fixture: model.safetensors, config.json and, for the 0.4 era, the
+// two processor pipelines with their statistics. Included by act_fixture.h alone.
 #ifndef ACTD_TESTS_ACT_FIXTURE_FILES_H
 #define ACTD_TESTS_ACT_FIXTURE_FILES_H
 
@@ -10,7 +10,7 @@ static inline FILE *act_fixture_create(const char *dir, const char *file)
     return fopen(path, "wb");
 }
 
-// ---- safetensors -----------------------------------------------------------------------------
+// ---- safetensors ----------------------------------------------------------------------
 
 static inline uint16_t act_fixture_half(float v) // exact for the values made here
 {
@@ -43,7 +43,8 @@ static inline bool act_fixture_put(FILE *fp, const float *v, size_t n,
     return ok;
 }
 
-// A table of tensors whose data follow in order: header first, then whoever calls writes data.
+// A table of tensors whose data follow in order: header first, then whoever calls writes
+// data.
 struct act_fixture_header {
     char *json;
     size_t len, offset;
@@ -73,6 +74,8 @@ static inline bool act_fixture_header_add(struct act_fixture_header *h, const ch
 
 static inline bool act_fixture_header_write(struct act_fixture_header *h, FILE *fp)
 {
+    if (!h->json)
+        return false;
     h->json[h->len++] = '}';
     while (h->len % 8)
         h->json[h->len++] = ' ';
@@ -82,7 +85,7 @@ static inline bool act_fixture_header_write(struct act_fixture_header *h, FILE *
     return ok;
 }
 
-// ---- statistics ------------------------------------------------------------------------------
+// ---- statistics -----------------------------------------------------------------------
 
 struct act_fixture_stat {
     char name[160];
@@ -187,7 +190,7 @@ static inline int act_fixture_write_stats(const char *dir, const char *file,
     return fclose(fp) == 0 && ok ? 0 : -EIO;
 }
 
-// ---- weights ---------------------------------------------------------------------------------
+// ---- weights --------------------------------------------------------------------------
 
 static inline bool act_fixture_weights_data(FILE *fp, const struct act_fixture *f,
                                             const struct act_fixture_list *l)
@@ -225,7 +228,7 @@ static inline int act_fixture_write_weights(const char *dir, const struct act_fi
     return ok ? 0 : -EIO;
 }
 
-// ---- JSON ------------------------------------------------------------------------------------
+// ---- JSON -----------------------------------------------------------------------------
 
 static inline void act_fixture_features(FILE *fp, const struct act_fixture *f, bool in,
                                         bool out)
@@ -324,7 +327,7 @@ static inline int act_fixture_write_pipelines(const char *dir,
     return rc;
 }
 
-// ---- the whole directory ---------------------------------------------------------------------
+// ---- the whole directory --------------------------------------------------------------
 
 // Writes the checkpoint into dir, which must exist. 0 or -errno.
 static inline int act_fixture_write(const char *dir, const struct act_fixture *f)
@@ -342,7 +345,8 @@ static inline int act_fixture_write(const char *dir, const struct act_fixture *f
     return rc ? rc : act_fixture_write_stats(dir, ACT_FIXTURE_POST, &s);
 }
 
-// Makes an empty directory for a checkpoint under $TMPDIR or /tmp; dir has room for 256 bytes.
+// Makes an empty directory for a checkpoint under $TMPDIR or /tmp; dir has room for 256
+// bytes.
 static inline int act_fixture_mkdir(char *dir)
 {
     const char *tmp = getenv("TMPDIR");

@@ -1,6 +1,7 @@
-// act_twin: the ACT network once more, in double, loop by loop as the paper and torchvision
-// describe it, with nothing folded, precomputed or divided. Written from the description of the
-// model, not from policy/models/, which it checks. Slow: for small models only.
+// act_twin: the ACT network once more, in double, loop by loop as the paper and
+// torchvision describe it, with nothing folded, precomputed or divided. Written from the
+// description of the model, not from policy/models/, which it checks. Slow: for small
+// models only.
 #ifndef ACTD_TESTS_ACT_TWIN_H
 #define ACTD_TESTS_ACT_TWIN_H
 
@@ -54,7 +55,7 @@ twin_tensor(struct twin *t, const char *format, ...)
     abort();
 }
 
-// ---- ResNet ----------------------------------------------------------------------------------
+// ---- ResNet ---------------------------------------------------------------------------
 
 static inline double twin_pixel(const struct twin_map *m, int c, int y, int x)
 {
@@ -173,7 +174,7 @@ static inline struct twin_map twin_backbone(struct twin *t, struct twin_map x)
     return x;
 }
 
-// ---- transformer -----------------------------------------------------------------------------
+// ---- transformer ----------------------------------------------------------------------
 
 // y (rows, out) = x (rows, in) W^T + b, W from row `from` of the packed weight on
 static inline double *twin_affine(struct twin *t, const double *x, int rows, int in,
@@ -235,8 +236,8 @@ static inline double twin_score(const double *q, const double *k, int head_dim)
 }
 
 // One head of one query over all keys into out (head_dim).
-static inline void twin_head(const double *q, const double *k, const double *v, int keys, int d,
-                             int head_dim, double *out)
+static inline void twin_head(const double *q, const double *k, const double *v, int keys,
+                             int d, int head_dim, double *out)
 {
     double sum = 0.0, most = -INFINITY;
     for (int i = 0; i < head_dim; i++)
@@ -323,7 +324,7 @@ static inline double *twin_decoder_layer(struct twin *t, double *x, const double
     return twin_norm(t, twin_add(t, x, twin_ffn(t, x, c, p), c), c, p, "norm3");
 }
 
-// ---- observation to actions ------------------------------------------------------------------
+// ---- observation to actions -----------------------------------------------------------
 
 // Normalised image (3, h, w) from interleaved RGB.
 static inline struct twin_map twin_image(struct twin *t, int camera, const uint8_t *rgb)

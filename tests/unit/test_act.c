@@ -1,6 +1,6 @@
-// The whole ACT network against its double-precision twin, over small models that together
-// cover every option; and what must hold of any policy: same bits every time, the same within
-// rounding for another thread count, refusals that say why.
+// The whole ACT network against its double-precision twin, over small models that
+// together cover every option; and what must hold of any policy: same bits every time,
+// the same within rounding for another thread count, refusals that say why.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,8 @@ static double spread(const double *a, size_t n)
     return high - low;
 }
 
-// Network and un-normalised actions of one model, with 1 and with 2 threads, against the twin.
+// Network and un-normalised actions of one model, with 1 and with 2 threads, against the
+// twin.
 static void compare(const char *name, const struct act_fixture *f)
 {
     struct observation o;

@@ -1,5 +1,5 @@
-// The arena: measuring and taking agree, memory is aligned, zero and bounded, and sizes that
-// do not fit are noticed instead of wrapping round.
+// The arena: measuring and taking agree, memory is aligned, zero and bounded, and sizes
+// that do not fit are noticed instead of wrapping round.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

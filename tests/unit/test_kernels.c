@@ -1,5 +1,5 @@
-// Every kernel against a naive twin in double, over shapes that fit no tile: odd sizes, one
-// row, fewer rows than workers, several tiles per worker, every epilogue.
+// Every kernel against a naive twin in double, over shapes that fit no tile: odd sizes,
+// one row, fewer rows than workers, several tiles per worker, every epilogue.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,14 +70,14 @@ static struct pool *pool_of(int threads)
     return p;
 }
 
-// ---- exp, softmax, activations ---------------------------------------------------------------
+// ---- exp, softmax, activations --------------------------------------------------------
 
 static void test_exp(void **unused)
 {
     (void)unused;
     double worst = 0.0;
-    for (double x = -86.9; x <= 0.0; x += 0.00037) {
-        float in = (float)x;
+    for (int i = 0; i <= 234000; i++) {
+        float in = -0.00037f * (float)i; // down to -86.6
         double want = exp((double)in), got = (double)v4_exp_nonpositive(v4_splat(in))[2];
         double off = fabs(got - want) / want;
         worst = off > worst ? off : worst;
@@ -88,6 +88,24 @@ static void test_exp(void **unused)
     float low = v4_exp_nonpositive(v4_splat(-1e30f))[1];
     assert_true(low >= 0.0f && low < 2e-38f);
     assert_true(isnan(v4_exp_nonpositive(v4_splat(NAN))[3]));
+}
+
+static void test_gelu(void **unused)
+{
+    (void)unused;
+    double worst = 0.0;
+    for (int i = -90000; i <= 90000; i++) {
+        float x = 0.0001f * (float)i, y = x;
+        activation_apply(ACTIVATION_GELU, &y, 1, 1, 1);
+        double off = fabs((double)y - activate(ACTIVATION_GELU, (double)x));
+        off /= fmax(1.0, fabs((double)x));
+        worst = off > worst ? off : worst;
+    }
+    print_message("gelu: worst error %.2e\n", worst);
+    assert_true(worst < 2e-7);
+    float far[5] = {NAN, INFINITY, -1e30f, 1e30f, -0.0f};
+    activation_apply(ACTIVATION_GELU, far, 1, 5, 5);
+    assert_true(isnan(far[0]) && isinf(far[1]) && far[3] == 1e30f && far[4] == 0.0f);
 }
 
 static void test_softmax(void **unused)
@@ -141,7 +159,7 @@ static void test_activations(void **unused)
         assert_true(isnan(odd[i]));
 }
 
-// ---- split -----------------------------------------------------------------------------------
+// ---- split ----------------------------------------------------------------------------
 
 static void test_split(void **unused)
 {
@@ -166,7 +184,7 @@ static void test_split(void **unused)
         }
 }
 
-// ---- linear ----------------------------------------------------------------------------------
+// ---- linear ---------------------------------------------------------------------------
 
 struct linear_case {
     struct linear l;
@@ -229,7 +247,7 @@ static void test_linear(void **unused)
     }
 }
 
-// ---- convolution -----------------------------------------------------------------------------
+// ---- convolution ----------------------------------------------------------------------
 
 static double conv_twin(const struct conv *c, const float *x, int h, int w, int oy,
                         int ox, int o)
@@ -327,7 +345,7 @@ static void test_image_ops(void **unused)
     pool_stop(p);
 }
 
-// ---- layer norm, attention -------------------------------------------------------------------
+// ---- layer norm, attention ------------------------------------------------------------
 
 static void test_layer_norm(void **unused)
 {
@@ -413,11 +431,11 @@ static void test_attention(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),         cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_linear),      cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_image_ops),   cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_exp),        cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_split),      cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_conv),       cmocka_unit_test(test_image_ops),
+        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,7 @@ static void test_tensor_table(void **state)
         "model.action_head.weight2",
         "lm_head.weight",
         "num_batches_tracked",
+        "model.encoder.norm.num_batches_tracked",
     };
     static const char *const known[] = {"model.vae_encoder.layers.0.norm1.weight",
                                         "model.backbone.bn1.num_batches_tracked",
@@ -186,6 +187,7 @@ static void test_aliases(void **state)
     stf_meta(&k.weights, "model.encoder.layers.0.norm2.bias",
              "model.encoder.layers.0.norm1.bias");
     stf_meta(&k.weights, "format", "pt");
+    stf_meta(&k.weights, "note", "model.action_head.bias"); // says nothing about tensors
     lrf_expect(&k, NULL, "alias", NULL);
     lrf_begin(&k, LRF_04);
     stf_drop(&k.weights, "model.encoder.layers.0.norm2.bias");

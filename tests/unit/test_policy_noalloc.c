@@ -1,6 +1,6 @@
-// policy_infer allocates nothing, in any thread, whether it succeeds or refuses. This binary
-// defines the allocator's entry points itself, in front of libc's, and counts every call that
-// the program and its libraries make while `counting` is set.
+// policy_infer allocates nothing, in any thread, whether it succeeds or refuses. This
+// binary defines the allocator's entry points itself, in front of libc's, and counts
+// every call that the program and its libraries make while `counting` is set.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,13 +29,13 @@
 static atomic_bool counting;
 static atomic_int allocations, releases, mappings;
 
+#if !SANITIZED
 static void tick(atomic_int *counter)
 {
     if (atomic_load_explicit(&counting, memory_order_relaxed))
         atomic_fetch_add(counter, 1);
 }
 
-#if !SANITIZED
 // glibc's own names for what is replaced here
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
@@ -130,7 +130,8 @@ static void *allocate_elsewhere(void *unused)
     return strdup("from inside libc, in another thread");
 }
 
-// The counter counts: libc's own use, another thread's, OpenBLAS's mapping of its buffers.
+// The counter counts: libc's own use, another thread's, OpenBLAS's mapping of its
+// buffers.
 static void test_counter_counts(void **unused)
 {
     (void)unused;
@@ -187,7 +188,8 @@ static struct policy *load(const struct act_fixture *f, int threads)
     return p;
 }
 
-// `runs` inferences, every fifth with a NaN, and with cameras every seventh with a wrong size.
+// `runs` inferences, every fifth with a NaN, and with cameras every seventh with a wrong
+// size.
 static void run(struct policy *p, int runs)
 {
     static uint8_t rgb[48 * 48 * 3];

@@ -43,6 +43,10 @@ static const struct row rows[] = {
         "{\"\xc3\xa9\xe2\x82\xac\xf0\x9f\xa4\x96\":" T("U8", "[2]", "[0,2]") "}", 2,
         NULL),
 
+    ROW("brackets in a name", "{\"a\\\"[[[[[[{{{{\":" T("U8", "[2]", "[0,2]") "}", 2,
+        NULL),
+    ROW("backslash ends a name", "{\"a\\\\\":" T("U8", "[2]", "[0,2]") "}", 2, NULL),
+    ROW("brackets after a backslash", "{\"a\\\\\":[[[[[]]]]]}", 0, "nests too deeply"),
     ROW("empty header", "", 0, "not one JSON object"),
     ROW("BOM", "\xef\xbb\xbf" TWO, 16, "not one JSON object"),
     ROW("space first", " " TWO, 16, "not one JSON object"),

@@ -1,0 +1,39 @@
+// bus: the one thread that owns the robot's ZeroMQ sockets. It sleeps in zmq_poll on joint
+// states, cameras and the loop's eventfd; drains each socket to its newest message; decodes
+// joint states; parks the newest raw frame of each camera; encodes and sends commands.
+// Every socket: size cap, high-water mark, LINGER 0, handshake 2 s, set before bind/connect;
+// no CONFLATE, no multipart. SCHED_FIFO below the loop when granted (class io).
+#ifndef ACTD_BUS_H
+#define ACTD_BUS_H
+
+#include "daemon/board.h"
+#include "daemon/camera.h"
+#include "daemon/config.h"
+
+struct bus;
+
+// plain. Creates the runtime directory if needed (0750), takes its lock file, checks that no
+// endpoint is in use (a second bind over ipc would steal it), binds or connects everything and
+// starts the thread at FIFO `priority` (0 = do not ask). cameras (cfg->n_cameras), cfg and
+// board stay the caller's and must outlive the bus.
+// 0 or -errno with err filled: names the endpoint and the remedy.
+int bus_start(struct bus **out, const struct config *cfg, struct board *board,
+              struct camera *const *cameras, int priority, struct config_error *err);
+// plain. Sends what is left of the commands, joins, closes, removes its ipc files. Every
+// bus_publisher must have been closed: it waits for them. NULL is fine.
+void bus_stop(struct bus *b);
+
+// A PUB socket with the house's options for another thread (status). plain, at start-up.
+// NULL + err.
+void *bus_publisher(struct bus *b, const char *endpoint, bool bind, struct config_error *err);
+void bus_close(void *socket); // plain; NULL is fine
+
+// What the bus has done with commands and why it refused a joint state. Any thread class.
+struct bus_counts {
+    uint64_t sent;                   // commands given to ZeroMQ
+    uint64_t send_failed;            // not encoded, or refused by ZeroMQ
+    enum codec_verdict joints_refusal; // of the last one refused, CODEC_OK when none was
+};
+struct bus_counts bus_counts(const struct bus *b);
+
+#endif

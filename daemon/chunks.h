@@ -1,0 +1,111 @@
+// chunks: overlapping chunks of actions become one target per tick.
+//
+// A chunk is the rows of one inference. Row k is meant for anchor + k * step and is good for
+// one step, so a chunk covers [anchor, anchor + rows * step): between rows it is interpolated,
+// during the last step the last row is held, after that it is never used again. Which rows of
+// a late chunk are skipped follows from the clock alone; no latency estimate is involved.
+//
+// All blend modes are one fold over the live chunks that cover `now`, oldest first:
+//
+//   value = chunk_0(now);   value += s_j * (chunk_j(now) - value)   for j = 1, 2, …
+//
+//   replace, latest_only        s = 1
+//   crossfade                   s = smoothstep((now - shown_j) / fade), fade cut to what the
+//                               chunk before still covers: continuous at each arrival and end
+//   weighted_average 0.7, average 0.5, conservative 0.3 (LeRobot async_inference; old gets 1-s)
+//   ensemble                    s = w_i / (w_0 + … + w_i), w_i = exp(-m i), i counts the covering
+//                               chunks from the oldest (ACT; LeRobot ACTTemporalEnsembler)
+//
+// A chunk that is about to end while others go on leaves over its last step: where it has a
+// share, that falls to 0 in a line, so that its end is not a step of the target (at a policy
+// tick, a whole row, its share is still whole and the result equals the references').
+//
+// A joint with blend = false always takes the newest chunk and is not interpolated (grippers).
+// chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
+#ifndef ACTD_CHUNKS_H
+#define ACTD_CHUNKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/clock.h"
+#include "daemon/guard.h"
+
+enum chunk_mode {
+    CHUNK_REPLACE, CHUNK_CROSSFADE, CHUNK_ENSEMBLE,
+    CHUNK_WEIGHTED_AVERAGE, CHUNK_LATEST_ONLY, CHUNK_AVERAGE, CHUNK_CONSERVATIVE,
+};
+enum chunk_interpolation { CHUNK_HOLD, CHUNK_LINEAR, CHUNK_CUBIC };
+
+// Crosses from the infer thread to the loop through a ring; rows follow the header.
+struct chunk {
+    uint64_t id;      // counts inferences from 1
+    ns_t anchor_ns;   // capture time of the observation: row 0's time
+    ns_t oldest_ns;   // capture time of the oldest frame used
+    ns_t ready_ns;    // when the inference was done
+    int32_t rows, joints;
+    float row[]; // (rows, joints) rad, robot's joint order
+};
+size_t chunk_bytes(int rows, int joints);
+
+struct chunks_config {
+    enum chunk_mode mode;
+    enum chunk_interpolation interpolation;
+    int rows;         // rows of a chunk that may be executed (horizon)
+    int joints;
+    int capacity;     // live chunks kept at most; the oldest gives way
+    ns_t step_ns;     // policy period
+    ns_t fade_ns;     // crossfade
+    ns_t max_age_ns;  // of a chunk's observation (its anchor), 0 = the chunk's own duration
+    double ensemble_coeff;
+    bool blend[ACTD_MAX_JOINTS];
+};
+
+enum chunk_verdict {
+    CHUNK_USED, CHUNK_LATE, CHUNK_OUT_OF_ORDER, CHUNK_TOO_OLD, CHUNK_WRONG_SHAPE,
+    CHUNK_NOT_FINITE,
+};
+#define CHUNK_VERDICTS 6
+const char *chunk_verdict_name(enum chunk_verdict v);
+
+struct chunk_target {
+    double pos[ACTD_MAX_JOINTS]; // rad
+    double vel[ACTD_MAX_JOINTS]; // rad/s, slope of the blended target
+    uint64_t newest_id;
+    ns_t anchor_ns;    // of the newest chunk's row 0
+    double row;        // place inside the newest chunk, in rows
+    ns_t oldest_ns;    // capture time of the oldest frame behind it
+    int blended;       // chunks that took part
+    double seam;       // rad: jump of the target caused by a chunk that came into view in this
+                       // tick: the largest difference between with and without it, over the
+                       // blended joints
+};
+
+struct chunks; // opaque, allocated by chunks_init
+
+int chunks_init(struct chunks **out, const struct chunks_config *cfg); // plain
+void chunks_free(struct chunks *q);                                    // plain
+
+// Takes a copy. The verdict is counted.
+enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now);
+
+// The target at `now`. 0, -ENODATA when no live chunk covers now, -ESTALE when one would but
+// its observation is older than max_age.
+int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out);
+
+// Before anything is executed: what the newest chunk wants first (its row 0). 0, -ENODATA or
+// -ESTALE as above.
+int chunks_first(const struct chunks *q, ns_t now, struct chunk_target *out);
+
+// Execution begins now: only the newest chunk stays, and its row 0 is for now (before anything
+// has been executed nothing is skipped). 0 or -ENODATA.
+int chunks_begin(struct chunks *q, ns_t now);
+
+// Forgets all chunks and what was newest; the counts stay.
+void chunks_clear(struct chunks *q);
+uint64_t chunks_count(const struct chunks *q, enum chunk_verdict v);
+// Rows of the newest chunk still to come at `now`, 0 when there are none.
+double chunks_remaining(const struct chunks *q, ns_t now);
+
+#endif

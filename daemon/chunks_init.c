@@ -1,0 +1,59 @@
+// The part of chunks that allocates; chunks.c holds rt functions only.
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/chunks_impl.h"
+
+static int check(const struct chunks_config *c)
+{
+    if (c->rows < 1 || c->joints < 1 || c->joints > ACTD_MAX_JOINTS || c->capacity < 1 ||
+        c->step_ns < 1 || c->fade_ns < 0 || c->max_age_ns < 0 ||
+        !isfinite(c->ensemble_coeff) || (unsigned)c->mode > CHUNK_CONSERVATIVE ||
+        (unsigned)c->interpolation > CHUNK_CUBIC)
+        return -EINVAL;
+    return 0;
+}
+
+int chunks_init(struct chunks **out, const struct chunks_config *cfg)
+{
+    int rc = check(cfg);
+    struct chunks *q;
+    size_t n, one;
+
+    *out = NULL;
+    if (rc != 0)
+        return rc;
+    q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return -ENOMEM;
+    n = (size_t)cfg->capacity;
+    one = (size_t)cfg->rows * (size_t)cfg->joints;
+    q->cfg = *cfg;
+    q->step_s = (double)cfg->step_ns / (double)NS_PER_S;
+    q->live = calloc(n, sizeof *q->live);
+    q->share = calloc(n, sizeof *q->share);
+    q->weight = calloc(n, sizeof *q->weight);
+    q->rows = calloc(n * one, sizeof *q->rows);
+    if (q->live == NULL || q->share == NULL || q->weight == NULL || q->rows == NULL) {
+        chunks_free(q);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        q->live[i].row = q->rows + i * one;
+        q->weight[i] = exp(-cfg->ensemble_coeff * (double)i);
+    }
+    *out = q;
+    return 0;
+}
+
+void chunks_free(struct chunks *q)
+{
+    if (q == NULL)
+        return;
+    free(q->live);
+    free(q->share);
+    free(q->weight);
+    free(q->rows);
+    free(q);
+}

@@ -1,0 +1,48 @@
+// infer: the policy worker. Waits for a new frame of the primary camera and for the trigger,
+// gathers one complete observation around that frame's capture time, runs the policy, and
+// hands the chunk to the loop in the robot's units. Class infer: after infer_start it allocates
+// nothing and waits only for frames to be decoded, for the trigger and for its compute pool.
+#ifndef ACTD_INFER_H
+#define ACTD_INFER_H
+
+#include <stdatomic.h>
+
+#include "daemon/board.h"
+#include "daemon/camera.h"
+#include "daemon/config.h"
+#include "policy/policy.h"
+
+struct infer_config {
+    enum config_trigger trigger;
+    int every_rows;   // start the next inference when this many rows of the last have passed
+    int horizon_rows; // rows of a chunk that may be executed
+    ns_t step_ns;     // policy period
+    ns_t max_skew_ns; // between the anchor and another stream's sample
+    int cpu_not;      // core the loop owns, -1 = none: the worker keeps off it
+};
+
+// Inferences that were not made, by cause.
+struct infer_counts {
+    _Atomic uint64_t done, no_frame, skew, no_joints, failed, ring_full;
+};
+
+struct infer;
+
+// plain. policy, cameras, binding and board stay the caller's and must outlive the worker.
+// One inference is made on a synthetic observation first, so that the first real one is warm.
+// 0 or -errno with err filled.
+int infer_start(struct infer **out, const struct infer_config *cfg, struct policy *policy,
+                const struct binding *binding, struct camera *const *cameras,
+                struct board *board, struct config_error *err);
+// plain. Ends after the inference in progress; joins.
+void infer_stop(struct infer *w);
+
+// Any thread.
+const struct infer_counts *infer_counts(const struct infer *w);
+
+// Rows after which the next inference must start so that its chunk is in view before the last
+// one ends: never more than asked, never so many that horizon - latency would be overrun.
+// Pure; latency_ns is the longest of the recent ones.
+int infer_lead_rows(int every_rows, int horizon_rows, ns_t step_ns, ns_t latency_ns);
+
+#endif

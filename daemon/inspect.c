@@ -1,0 +1,160 @@
+// inspect: see the header.
+#include "daemon/inspect.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/table.h"
+#include "daemon/units.h"
+#include "policy/lerobot.h"
+
+struct inspect {
+    FILE *out;
+    struct lerobot_checkpoint *c;
+    struct config_sidecar side;
+    bool named; // policy.yaml is there and names every value
+    struct table table;
+};
+
+static void network(struct inspect *s)
+{
+    const struct lerobot_act *a = &s->c->act;
+    struct table *t = &s->table;
+    double values = 0;
+
+    for (size_t i = 0; i < st_count(s->c->weights); i++) {
+        const struct st_tensor *x = st_at(s->c->weights, i);
+        double n = 1;
+        for (int d = 0; d < x->rank; d++)
+            n *= (double)x->shape[d];
+        values += n;
+    }
+    table_row(t, "written by\t%s", s->c->format);
+    table_row(t,
+              "network\tACT, %s, dim %d, %d heads, feed-forward %d (%s), %d + %d layers, "
+              "%s-norm",
+              a->depth ? a->backbone : "no backbone", a->dim_model, a->n_heads,
+              a->dim_feedforward, a->activation == LEROBOT_GELU ? "gelu" : "relu",
+              a->n_encoder_layers, a->n_decoder_layers, a->pre_norm ? "pre" : "post");
+    table_row(t, "chunk\t%d rows, n_action_steps %d", a->chunk_size, a->n_action_steps);
+    if (a->has_ensemble_coeff)
+        table_row(t, "ensembling\tcoefficient %g", (double)a->ensemble_coeff);
+    table_row(t, "file\t%zu tensors, %.1f million values", st_count(s->c->weights),
+              values / 1e6);
+    for (int i = 0; i < s->c->n_cameras; i++)
+        table_row(t, "image\t%s, %dx%d, %s", s->c->camera[i].key, s->c->camera[i].width,
+                  s->c->camera[i].height, norm_mode_name(s->c->camera[i].norm.mode));
+    if (s->c->env_dim)
+        table_row(t,
+                  "environment\t%d values: no robot publishes them, actd cannot run this",
+                  s->c->env_dim);
+    table_print(t, s->out);
+}
+
+static void feature(struct inspect *s, const char *what, const struct norm_stats *stats,
+                    int n, enum norm_mode mode, const char *names)
+{
+    struct policy_stats p = units_stats(stats);
+    struct units_range range[ACTD_MAX_JOINTS];
+    const char *guess[ACTD_MAX_JOINTS];
+    char lo[24], hi[24], mean[24], std[24];
+
+    fprintf(s->out, "\n%s: %d values, %s\n", what, n, norm_mode_name(mode));
+    if (n > ACTD_MAX_JOINTS || n == 0)
+        return;
+    units_ranges(&p, range, n);
+    units_guess(range, names, CONFIG_NAME, n, guess);
+    table_row(&s->table, "value\tname\tmin\tmax\tmean\tstd\tlooks like");
+    for (int i = 0; i < n; i++) {
+        snprintf(lo, sizeof lo, i < p.n && p.min ? "%.4g" : "-",
+                 p.min ? (double)p.min[i] : 0);
+        snprintf(hi, sizeof hi, i < p.n && p.max ? "%.4g" : "-",
+                 p.max ? (double)p.max[i] : 0);
+        snprintf(mean, sizeof mean, i < p.n && p.mean ? "%.4g" : "-",
+                 p.mean ? (double)p.mean[i] : 0);
+        snprintf(std, sizeof std, i < p.n && p.std ? "%.4g" : "-",
+                 p.std ? (double)p.std[i] : 0);
+        table_row(&s->table, "%d\t%s\t%s\t%s\t%s\t%s\t%s", i,
+                  names[i * CONFIG_NAME] ? names + i * CONFIG_NAME : "-", lo, hi, mean,
+                  std, *guess[i] ? guess[i] : "?");
+    }
+    table_print(&s->table, s->out);
+}
+
+static void sidecar(struct inspect *s, const char *dir)
+{
+    struct config_error err = {""};
+    char path[CONFIG_PATH + 16];
+
+    snprintf(path, sizeof path, "%.511s/policy.yaml", dir);
+    if (access(path, F_OK) != 0)
+        fprintf(
+            s->out,
+            "\nThere is no policy.yaml yet; `actd init %s` writes it, and a robot.yaml\n",
+            dir);
+    else if (config_sidecar_load(&s->side, dir, &err))
+        fprintf(s->out, "\npolicy.yaml is not complete: %s\n", err.text);
+    else if (s->side.n_state != s->c->state_dim || s->side.n_action != s->c->action_dim)
+        fprintf(s->out, "\npolicy.yaml does not fit: it names %d states and %d actions\n",
+                s->side.n_state, s->side.n_action);
+    else
+        s->named = true;
+    if (!s->named)
+        memset(&s->side, 0, sizeof s->side);
+    else
+        fprintf(s->out, "\npolicy.yaml: recorded at %g Hz\n", s->side.rate_hz);
+}
+
+int inspect_run(const char *dir, const char *stats_tag, FILE *out)
+{
+    struct inspect *s = calloc(1, sizeof *s);
+    struct policy_error err = {"out of memory"};
+
+    if (!s || lerobot_open(&s->c, dir, stats_tag, &err)) {
+        fprintf(out, "REFUSED: %s\n", err.text);
+        free(s);
+        return EX_CONFIG;
+    }
+    s->out = out;
+    fprintf(out, "%s\n", dir);
+    network(s);
+    sidecar(s, dir);
+    feature(s, "observation.state", &s->c->state_stats, s->c->state_dim, s->c->state.mode,
+            s->side.state[0]);
+    feature(s, "action", &s->c->action_stats, s->c->action_dim, s->c->action.mode,
+            s->side.action[0]);
+    lerobot_close(s->c);
+    free(s);
+    return EX_OK;
+}
+
+static int usage(FILE *f, int status)
+{
+    fprintf(f, "Usage: actd inspect CHECKPOINT_DIR [--stats-tag NAME]\n\n"
+               "Prints what is in a LeRobot ACT checkpoint directory: format, network, "
+               "cameras,\n"
+               "statistics and what units they look like.\n");
+    return status;
+}
+
+int inspect_main(int argc, char **argv)
+{
+    static const struct option option[] = {{"stats-tag", required_argument, NULL, 't'},
+                                           {"help", no_argument, NULL, 'h'},
+                                           {0}};
+    const char *tag = NULL;
+    int c;
+
+    optind = 0; // start anew: main has been through its own options
+    while ((c = getopt_long(argc, argv, "h", option, NULL)) != -1) {
+        if (c != 't')
+            return c == 'h' ? usage(stdout, EX_OK) : usage(stderr, EX_USAGE);
+        tag = optarg;
+    }
+    return optind + 1 == argc ? inspect_run(argv[optind], tag, stdout)
+                              : usage(stderr, EX_USAGE);
+}

@@ -1,0 +1,67 @@
+// loop: one tick on one screen. Takes what is newest from the board, asks the ladder, asks the
+// chunks, asks the guard, passes the gate and hands the command over. Reads no clock of its
+// own: the time of a tick is an argument, so a test or a replay can own it.
+//
+// What is published: as soon as a joint state has been seen, one command per tick, moving or
+// not. Before the first arming that is the measured pose (and nothing at all while that lies
+// outside the limits: no command moves the arm there, and none may be sent that stays there);
+// afterwards, when idle, the last commanded one. Arming starts again from the measured pose.
+//
+// loop_new, loop_free (loop_init.c) and the thread (loop_thread.c) are plain; loop_tick is rt.
+#ifndef ACTD_LOOP_H
+#define ACTD_LOOP_H
+
+#include "daemon/board.h"
+#include "daemon/chunks.h"
+#include "daemon/guard.h"
+
+struct loop_config {
+    double control_hz;
+    int joints;
+    struct guard_limits limits;
+    struct chunks_config chunks;
+    double following_error[ACTD_MAX_JOINTS]; // rad, 0 = not watched
+    int following_ticks;                     // in a row before HOLD; twice that: STOPPING
+    ns_t joints_period_ns;                   // declared by the driver
+    int n_cameras;
+    ns_t camera_period_ns[POLICY_MAX_CAMERAS];
+    ns_t hold_ns;              // HOLD expires
+    ns_t ttl_ns;               // of a command
+    ns_t tick_gap_ns;          // away longer than this: a fault
+    int fresh_ticks;           // in a row before READY
+    double approach_scale;     // of velocity and acceleration limits
+    double approach_tolerance; // rad per joint: arrived
+};
+
+struct loop;
+
+// plain. The board must outlive the loop. 0 or -errno.
+int loop_new(struct loop **out, const struct loop_config *cfg, struct board *board);
+void loop_free(struct loop *l);
+
+// One tick. rt.
+//   tick         number of this tick; a jump by more than one means skipped ticks
+//   now_ns       when the tick woke (virtual or real)
+//   lateness_ns  now minus its deadline
+//   work_ns      reads a clock for the margin: clock_now_ns, or a test's own
+void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
+               ns_t (*clock)(void));
+
+// What the loop said last. For tests and for the owner of the loop between ticks.
+const struct loop_report *loop_last(const struct loop *l);
+
+// The thread: absolute deadlines, skipped ticks counted, never caught up.
+struct loop_thread_config {
+    int priority; // SCHED_FIFO, 0 = do not ask
+    int cpu;      // -1 = any
+    bool require_rt;
+};
+struct loop_thread;
+// plain. Starts it; *granted (64 bytes) says what the kernel gave, read back: "SCHED_FIFO 50".
+// 0 or -errno (-EPERM when require_rt and not granted).
+int loop_thread_start(struct loop_thread **out, struct loop *l,
+                      const struct loop_thread_config *cfg, char granted[64]);
+// plain. Ends after the tick in progress; joins.
+void loop_thread_stop(struct loop_thread *t);
+
+#endif

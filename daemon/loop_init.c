@@ -1,0 +1,67 @@
+// The part of the loop that allocates; loop.c and loop_watch.c hold rt functions only.
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/loop_impl.h"
+
+static bool positive(double x)
+{
+    return isfinite(x) && x > 0;
+}
+
+// The config was checked key by key long ago; this is what the loop's own arithmetic needs.
+static int check(const struct loop_config *c)
+{
+    const struct guard_limits *l = &c->limits;
+
+    if (c->joints < 1 || c->joints > ACTD_MAX_JOINTS || l->n != c->joints ||
+        c->chunks.joints != c->joints || c->n_cameras < 0 || c->n_cameras > POLICY_MAX_CAMERAS)
+        return -EINVAL;
+    if (!positive(c->control_hz) || c->joints_period_ns < 1 || c->hold_ns < 0 ||
+        c->tick_gap_ns < 1 || !(c->approach_scale > 0 && c->approach_scale <= 1) ||
+        !positive(c->approach_tolerance))
+        return -EINVAL;
+    for (int i = 0; i < c->joints; i++)
+        if (!isfinite(l->min[i]) || !isfinite(l->max[i]) || l->min[i] >= l->max[i] ||
+            !positive(l->velocity[i]) || !positive(l->acceleration[i]) ||
+            !positive(l->stop_acceleration[i]) || !isfinite(l->jerk[i]) || l->jerk[i] < 0)
+            return -EINVAL;
+    return 0;
+}
+
+int loop_new(struct loop **out, const struct loop_config *cfg, struct board *board)
+{
+    int rc = check(cfg);
+    struct loop *l;
+
+    *out = NULL;
+    if (rc != 0)
+        return rc;
+    l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return -ENOMEM;
+    l->cfg = *cfg;
+    l->board = board;
+    l->period_ns = clock_period_ns(cfg->control_hz);
+    l->state = LADDER_INIT;
+    l->reason = REASON_STARTING;
+    l->report.mode = l->state;
+    l->report.reason = l->reason;
+    guard_init(&l->guard, &cfg->limits, (double)l->period_ns / (double)NS_PER_S);
+    rc = chunks_init(&l->chunks, &cfg->chunks);
+    if (rc != 0) {
+        free(l);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+void loop_free(struct loop *l)
+{
+    if (l == NULL)
+        return;
+    chunks_free(l->chunks);
+    free(l);
+}

@@ -1,0 +1,145 @@
+// actd: one program, four commands. What each does is in the file of its name.
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "daemon/blas_env.h"
+#include "daemon/check.h"
+#include "daemon/init.h"
+#include "daemon/inspect.h"
+#include "daemon/run.h"
+
+#ifndef ACTD_VERSION
+#define ACTD_VERSION "unknown"
+#endif
+
+static const char help[] =
+    "usage: actd COMMAND [options]\n"
+    "\n"
+    "actd drives a robot with a LeRobot ACT policy: cameras and joint states in, joint commands\n"
+    "out at a fixed rate, every limit kept.\n"
+    "\n"
+    "  inspect CHECKPOINT_DIR   what is in a checkpoint, and whether it can be trusted\n"
+    "  init CHECKPOINT_DIR      write policy.yaml and robot.yaml with all that can be known\n"
+    "  check -c robot.yaml      load everything as run would, print every resolved fact\n"
+    "  run -c robot.yaml        drive the robot (comes up disarmed; --arm to arm by itself)\n"
+    "\n"
+    "`actd COMMAND --help` says more; the manual is `man actd`. `actd --version` says which.\n";
+
+static const char run_help[] =
+    "usage: actd run -c robot.yaml [--arm] [--seconds N]\n"
+    "\n"
+    "Drives the robot. A start never moves it: the measured pose is published and held until the\n"
+    "ladder is READY and somebody arms. Ctrl-C and SIGTERM ramp to rest inside the limits first.\n"
+    "\n"
+    "  -c, --config FILE   the robot's configuration (`actd init` writes one)\n"
+    "      --arm           arm once, as soon as READY; for demos; refused under a service manager\n"
+    "      --seconds N     end by itself after N seconds\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in use,\n"
+    "70 the policy failed, 71 the system refused something, 78 the configuration or checkpoint\n"
+    "was refused\n";
+
+static int usage(const char *text)
+{
+    fputs(text, stderr);
+    return EX_USAGE;
+}
+
+static int run_main(int argc, char **argv)
+{
+    static const struct option longs[] = {{"config", 1, NULL, 'c'}, {"arm", 0, NULL, 'a'},
+                                          {"seconds", 1, NULL, 's'}, {"help", 0, NULL, 'h'},
+                                          {0}};
+    struct run_options opt = {0};
+    char *end = NULL;
+    for (int c; (c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            opt.config = optarg;
+            break;
+        case 'a':
+            opt.arm = true;
+            break;
+        case 's':
+            opt.seconds = strtod(optarg, &end);
+            if (*end || !(opt.seconds > 0 && opt.seconds < 1e9))
+                return usage("run: --seconds wants a positive number\n");
+            break;
+        case 'h':
+            fputs(run_help, stdout);
+            return 0;
+        default:
+            return usage(run_help);
+        }
+    }
+    if (optind != argc || !opt.config)
+        return usage(run_help);
+    return run(&opt);
+}
+
+static const char check_help[] =
+    "usage: actd check -c robot.yaml\n"
+    "\n"
+    "Loads everything exactly as `actd run` would, prints every resolved fact (joints, cameras,\n"
+    "units, rates, limits, stopping times, memory, a timed inference) and refuses what would be\n"
+    "refused at run time. Opens no socket and moves nothing.\n"
+    "\n"
+    "  -c, --config FILE   the robot's configuration\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "exit status: 0 it would run, 64 usage, 78 refused\n";
+
+static int check_command(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"config", 1, NULL, 'c'}, {"help", 0, NULL, 'h'}, {0}};
+    const char *config = NULL;
+    for (int c; (c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            config = optarg;
+            break;
+        case 'h':
+            fputs(check_help, stdout);
+            return 0;
+        default:
+            return usage(check_help);
+        }
+    }
+    return optind == argc && config ? check_main(config) : usage(check_help);
+}
+
+static const struct {
+    const char *name;
+    int (*main)(int argc, char **argv);
+} commands[] = {
+    {"run", run_main}, {"check", check_command}, {"init", init_main}, {"inspect", inspect_main}};
+
+int main(int argc, char **argv)
+{
+    int r = blas_env_fix(argv);
+    if (r)
+        fprintf(stderr, "warning: the environment of OpenBLAS could not be fixed: %s\n",
+                strerror(-r));
+    if (argc < 2)
+        return usage(help);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        fputs(help, stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("actd " ACTD_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].main(argc - 1, argv + 1);
+    fprintf(stderr, "actd: no command '%s'\n\n", argv[1]);
+    return usage(help);
+}

@@ -1,0 +1,370 @@
+// Order of start: read, load, lock, plumb, think, loop. Nothing moves at a start: the loop
+// publishes the measured pose until somebody arms it, and a restart is always disarmed.
+#include "daemon/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/board.h"
+#include "daemon/bus.h"
+#include "daemon/camera.h"
+#include "daemon/config.h"
+#include "daemon/config_loop.h"
+#include "daemon/infer.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/rt.h"
+#include "daemon/status.h"
+#include "policy/policy.h"
+
+#define WATCH_MS   50                // between looks at signals and requests
+#define REST_LIMIT (3 * NS_PER_S)    // to come to rest after SIGTERM
+#define SAY_PERIOD (5 * NS_PER_S)    // between repeats of why it does not arm
+
+struct daemon {
+    struct config cfg;
+    struct config_sidecar side;
+    struct binding binding;
+    struct policy *policy;
+    const struct policy_info *info;
+    struct loop_config loop_cfg;
+    struct board board;
+    bool board_ready, locked;
+    struct camera *camera[POLICY_MAX_CAMERAS];
+    struct bus *bus;
+    void *publisher;
+    struct infer *infer;
+    struct loop *loop;
+    struct loop_thread *thread;
+    char granted[64];
+    int cpu; // the loop's core, -1 = any
+    struct status *status;
+    int signals; // signalfd
+    bool armed_once;
+    ns_t said_ns;
+    struct config_error err;
+};
+
+static int fail(struct daemon *d, int status)
+{
+    log_line(LOG_ERROR, "%s", d->err.text);
+    return status;
+}
+
+// Blocked before the first thread exists, so that every thread inherits the block and only
+// the signalfd sees them.
+static int take_signals(struct daemon *d)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP); // ignored: there is nothing to re-read
+    signal(SIGPIPE, SIG_IGN);
+    int r = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (r == 0)
+        d->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (r == 0 && d->signals >= 0)
+        return 0;
+    snprintf(d->err.text, sizeof d->err.text, "cannot take signals: %s",
+             strerror(r ? r : errno));
+    return fail(d, EX_OSERR);
+}
+
+static int read_files(struct daemon *d, const char *file)
+{
+    if (config_load(&d->cfg, file, &d->err))
+        return fail(d, EX_CONFIG);
+    if (config_sidecar_load(&d->side, d->cfg.policy.directory, &d->err))
+        return fail(d, EX_CONFIG);
+    return 0;
+}
+
+static uint64_t compute_mask(const struct daemon *d)
+{
+    if (d->cpu < 0 || d->cpu > 63 || d->cfg.policy.threads >= rt_cpu_count())
+        return 0;
+    return ~(UINT64_C(1) << d->cpu);
+}
+
+static int load_policy(struct daemon *d)
+{
+    struct policy_error e = {{0}};
+    int threads = d->cfg.policy.threads;
+    d->cpu = d->cfg.control.cpu >= 0 ? d->cfg.control.cpu : rt_choose_cpu();
+    if (threads == 0)
+        threads = rt_cpu_count() > 1 ? rt_cpu_count() - 1 : 1;
+    const struct policy_options opt = {
+        .threads = threads,
+        .cpu_mask = compute_mask(d),
+        .resize = d->cfg.policy.resize,
+        .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,
+    };
+    if (policy_load(&d->policy, d->cfg.policy.directory, &opt, &e)) {
+        snprintf(d->err.text, sizeof d->err.text, "%s", e.text);
+        return fail(d, EX_CONFIG);
+    }
+    d->info = policy_describe(d->policy);
+    if (binding_make(&d->binding, &d->cfg, &d->side, d->info, &d->err) ||
+        config_loop(&d->cfg, &d->side, d->info, &d->loop_cfg, &d->err))
+        return fail(d, EX_CONFIG);
+    log_line(LOG_INFO, "policy %s: %s, %s, %d cameras, chunk %d rows at %g Hz, %d threads, BLAS %s",
+             d->cfg.policy.directory, d->info->type, d->info->format, d->info->n_cameras,
+             d->info->chunk_size, d->side.rate_hz, d->info->threads, d->info->blas_core);
+    return 0;
+}
+
+static int lock_memory(struct daemon *d)
+{
+    if (!d->cfg.control.lock_memory)
+        return 0;
+    int r = rt_lock_memory();
+    d->locked = r == 0;
+    if (r == 0)
+        return 0;
+    snprintf(d->err.text, sizeof d->err.text,
+             "memory cannot be locked (%s): raise RLIMIT_MEMLOCK (LimitMEMLOCK= in the unit, "
+             "`ulimit -l`), or set control.lock_memory: false", strerror(-r));
+    if (d->cfg.control.require_rt)
+        return fail(d, EX_OSERR);
+    log_line(LOG_WARN, "%s", d->err.text);
+    return 0;
+}
+
+static int plumb(struct daemon *d)
+{
+    int r = board_init(&d->board, d->cfg.n_cameras, d->info->chunk_size, d->cfg.n_joints);
+    d->board_ready = r == 0;
+    for (int i = 0; i < d->cfg.n_cameras && r == 0; i++)
+        r = camera_start(&d->camera[i], d->cfg.camera[i].name, &d->board.camera[i],
+                         d->cfg.camera[i].latency_ms);
+    if (r) {
+        snprintf(d->err.text, sizeof d->err.text, "cannot set up the streams: %s",
+                 strerror(-r));
+        return fail(d, EX_OSERR);
+    }
+    int priority = d->cfg.control.priority > 1 ? d->cfg.control.priority - 1 : 0;
+    if (bus_start(&d->bus, &d->cfg, &d->board, d->camera, priority, &d->err))
+        return fail(d, EX_UNAVAILABLE);
+    d->publisher = bus_publisher(d->bus, d->cfg.status.endpoint, d->cfg.status.bind, &d->err);
+    return d->publisher ? 0 : fail(d, EX_UNAVAILABLE);
+}
+
+static int start_infer(struct daemon *d)
+{
+    int horizon = d->loop_cfg.chunks.rows;
+    const struct infer_config cfg = {
+        .trigger = d->cfg.inference.trigger,
+        .every_rows = config_every_rows(&d->cfg, d->info),
+        .horizon_rows = horizon,
+        .step_ns = d->loop_cfg.chunks.step_ns,
+        .max_skew_ns = (ns_t)(d->cfg.inference.max_skew_ms * 1e6),
+        .cpu_not = compute_mask(d) ? d->cpu : -1,
+    };
+    if (infer_start(&d->infer, &cfg, d->policy, &d->binding, d->camera, &d->board, &d->err))
+        return fail(d, EX_SOFTWARE);
+    return 0;
+}
+
+static int start_loop(struct daemon *d)
+{
+    const struct loop_thread_config cfg = {
+        .priority = d->cfg.control.priority,
+        .cpu = d->cpu,
+        .require_rt = d->cfg.control.require_rt,
+    };
+    int r = loop_new(&d->loop, &d->loop_cfg, &d->board);
+    if (r == 0)
+        r = loop_thread_start(&d->thread, d->loop, &cfg, d->granted);
+    if (r) {
+        snprintf(d->err.text, sizeof d->err.text, r == -EPERM ?
+                 "real-time scheduling was not granted and control.require_rt is set: raise "
+                 "RLIMIT_RTPRIO (LimitRTPRIO= in the unit, `ulimit -r`): %s" :
+                 "cannot start the loop: %s", strerror(-r));
+        return fail(d, EX_OSERR);
+    }
+    if (strncmp(d->granted, "SCHED_FIFO", 10) != 0 && cfg.priority > 0)
+        log_line(LOG_WARN, "the loop runs as %s, NOT real-time: raise RLIMIT_RTPRIO to %d or "
+                           "more (LimitRTPRIO= in the unit, `ulimit -r`)",
+                 d->granted, cfg.priority);
+    log_line(LOG_INFO, "loop: %s, core %d, %g Hz, memory %s", d->granted, d->cpu,
+             d->cfg.control.rate_hz, d->locked ? "locked" : "NOT locked");
+    return 0;
+}
+
+static int start_status(struct daemon *d)
+{
+    const struct status_source src = {
+        .cfg = &d->cfg, .policy = d->info, .board = &d->board, .infer = d->infer,
+        .scheduling = d->granted, .memory_locked = d->locked, .publisher = d->publisher,
+    };
+    return status_new(&d->status, &src) ? EX_OSERR : 0;
+}
+
+static int start(struct daemon *d, const struct run_options *opt)
+{
+    int r = take_signals(d);
+    if (r == 0)
+        r = read_files(d, opt->config);
+    if (r == 0)
+        r = load_policy(d);
+    if (r == 0)
+        r = lock_memory(d);
+    if (r == 0)
+        r = plumb(d);
+    if (r == 0)
+        r = start_infer(d);
+    if (r == 0)
+        r = start_loop(d);
+    if (r == 0)
+        r = start_status(d);
+    return r;
+}
+
+static void stop(struct daemon *d)
+{
+    infer_stop(d->infer);
+    loop_thread_stop(d->thread);
+    if (d->status)
+        status_summary(d->status);
+    status_free(d->status);
+    if (d->publisher)
+        bus_close(d->publisher);
+    bus_stop(d->bus);
+    loop_free(d->loop);
+    for (int i = 0; i < POLICY_MAX_CAMERAS; i++)
+        camera_stop(d->camera[i]);
+    if (d->board_ready)
+        board_free(&d->board);
+    policy_free(d->policy);
+    if (d->signals >= 0)
+        close(d->signals);
+}
+
+// Units that changed between versions of the training software, or a wrong joint map, show as
+// a pose that training never saw. NULL, or the name of the joint that is out; *z says how far.
+static const char *strange_joint(const struct daemon *d, const double *pos, double *z)
+{
+    const struct policy_stats *s = &d->info->state;
+    float state[ACTD_MAX_JOINTS];
+    if (d->cfg.safety.max_stats_z <= 0 || !s->mean || !s->std)
+        return NULL;
+    binding_state(&d->binding, pos, state);
+    for (int i = 0; i < s->n && i < ACTD_MAX_JOINTS; i++) {
+        *z = fabs((double)(state[i] - s->mean[i])) / ((double)s->std[i] + 1e-6);
+        if (*z > d->cfg.safety.max_stats_z)
+            return d->cfg.joint[d->binding.state_of[i]].name;
+    }
+    return NULL;
+}
+
+// --arm: once, when the ladder is READY and the pose is one the policy may have seen.
+static void arm_when_ready(struct daemon *d, const struct loop_report *r)
+{
+    double z = 0;
+    ns_t now = clock_now_ns();
+    if (d->armed_once)
+        return;
+    if (r->mode != LADDER_READY) {
+        d->armed_once = r->mode == LADDER_APPROACH || r->mode == LADDER_RUNNING;
+        return;
+    }
+    const char *joint = strange_joint(d, r->measured, &z);
+    if (!joint) {
+        atomic_fetch_or(&d->board.requests, BOARD_ARM);
+        return;
+    }
+    if (now - d->said_ns < SAY_PERIOD)
+        return;
+    d->said_ns = now;
+    log_line(LOG_WARN, "not armed: %s is %.1f standard deviations from the training data's "
+                       "mean pose (safety.max_stats_z %g): check its units and its place in "
+                       "policy.yaml with `actd check`",
+             joint, z, d->cfg.safety.max_stats_z);
+}
+
+static int signal_received(struct daemon *d, int timeout_ms)
+{
+    struct pollfd p = {.fd = d->signals, .events = POLLIN};
+    struct signalfd_siginfo info;
+    if (poll(&p, 1, timeout_ms) <= 0 || read(d->signals, &info, sizeof info) != sizeof info)
+        return 0;
+    return (int)info.ssi_signo == SIGHUP ? 0 : (int)info.ssi_signo;
+}
+
+static bool at_rest(const struct loop_report *r)
+{
+    return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED || r->mode == LADDER_ESTOP;
+}
+
+// SIGTERM: disarm, wait until the arm rests, say why we end.
+static void come_to_rest(struct daemon *d, const char *cause)
+{
+    struct loop_report r = {0};
+    ns_t limit = clock_now_ns() + REST_LIMIT;
+    sd_notify(0, "STOPPING=1");
+    atomic_fetch_or(&d->board.requests, BOARD_DISARM);
+    do {
+        poll(NULL, 0, WATCH_MS / 5);
+        if (!slot_read(&d->board.report, &r))
+            break;
+    } while (!at_rest(&r) && clock_now_ns() < limit);
+    log_line(LOG_INFO, "ends on %s, arm %s", cause,
+             at_rest(&r) ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
+}
+
+static void watch(struct daemon *d, const struct run_options *opt)
+{
+    ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
+    const char *cause = NULL;
+    while (!cause) {
+        struct loop_report r;
+        int s = signal_received(d, WATCH_MS);
+        ns_t now = clock_now_ns();
+        if (s)
+            cause = strsignal(s);
+        else if (opt->seconds > 0 && (double)(now - begin) >= opt->seconds * 1e9)
+            cause = "its time limit";
+        if (opt->arm && slot_read(&d->board.report, &r))
+            arm_when_ready(d, &r);
+        if (now >= next) {
+            status_publish(d->status);
+            next = now + NS_PER_S;
+        }
+    }
+    come_to_rest(d, cause);
+}
+
+int run(const struct run_options *opt)
+{
+    struct daemon *d = calloc(1, sizeof *d);
+    if (!d)
+        return EX_OSERR;
+    d->signals = -1;
+    log_init();
+    int r;
+    if (opt->arm && (getenv("INVOCATION_ID") || getenv("NOTIFY_SOCKET"))) {
+        log_line(LOG_ERROR, "--arm is refused under a service manager: a restart must come "
+                            "back disarmed");
+        r = EX_USAGE;
+    } else {
+        r = start(d, opt);
+    }
+    if (r == 0) {
+        atomic_store(&d->board.started, true);
+        sd_notify(0, "READY=1");
+        watch(d, opt);
+    }
+    stop(d);
+    free(d);
+    return r;
+}

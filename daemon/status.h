@@ -1,0 +1,36 @@
+// status: how the daemon is doing, once a second: a protobuf message for machines and a line in
+// the log for people, both made from the same numbers. Class plain. Reads the board; nobody
+// waits for it.
+#ifndef ACTD_STATUS_H
+#define ACTD_STATUS_H
+
+#include <stdbool.h>
+
+#include "daemon/board.h"
+#include "daemon/config.h"
+#include "daemon/infer.h"
+#include "policy/policy.h"
+
+struct status_source {
+    const struct config *cfg;
+    const struct policy_info *policy;
+    struct board *board;
+    const struct infer *infer;
+    const char *scheduling; // class granted to the loop, as the kernel reports it
+    bool memory_locked;
+    void *publisher; // from bus_publisher
+};
+
+struct status;
+
+// plain. Copies *src; what it points to must outlive the status. 0 or -ENOMEM.
+int status_new(struct status **out, const struct status_source *src);
+void status_free(struct status *s);
+
+// plain, about once a second: publishes and logs.
+void status_publish(struct status *s);
+
+// plain. The last lines of a run: rates, worst lateness, chunks, what was limited and dropped.
+void status_summary(struct status *s);
+
+#endif

@@ -1,0 +1,88 @@
+// ytree_file: from a path to bytes. A configuration decides where an arm may go, so who
+// may write it matters as much as what it says.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/ytree.h"
+
+static int no(struct config_error *err, int code, const char *file, const char *what)
+{
+    snprintf(err->text, sizeof err->text, "%.500s: %s", file, what);
+    return -code;
+}
+
+// Whom `sudo` runs us for: his own files are as good as root's.
+static bool is_sudo_user(uid_t uid)
+{
+    const char *s = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
+    char *end;
+
+    if (!s || *s < '0' || *s > '9')
+        return false;
+    unsigned long id = strtoul(s, &end, 10);
+    return !*end && id == uid;
+}
+
+static int check_owner(const struct stat *st, const char *file, struct config_error *err)
+{
+    if (!S_ISREG(st->st_mode))
+        return no(err, EINVAL, file, "not a regular file; name a YAML file");
+    if (st->st_mode & S_IWOTH)
+        return no(err, EINVAL, file,
+                  "everybody may write this file; run chmod o-w on it");
+    if (st->st_uid != 0 && st->st_uid != geteuid() && !is_sudo_user(st->st_uid))
+        return no(err, EINVAL, file,
+                  "the file belongs to another user; chown it to root or to the user who "
+                  "runs actd");
+    return 0;
+}
+
+// One byte more than allowed is read, so that ytree_parse sees an oversize file as one.
+static int read_all(int fd, char *buf, size_t size, size_t *n)
+{
+    for (*n = 0; *n < size;) {
+        ssize_t got = read(fd, buf + *n, size - *n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            return 0;
+        *n += (size_t)got;
+    }
+    return 0;
+}
+
+int ytree_load(struct ytree **out, const char *file, struct config_error *err)
+{
+    size_t n = 0, size = YTREE_MAX_BYTES + 1;
+    char *buf = NULL;
+    struct stat st;
+    int rc, fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        rc = errno;
+        return no(err, rc, file, strerror(rc));
+    }
+    if (fstat(fd, &st) != 0)
+        rc = no(err, errno, file, "cannot be examined");
+    else
+        rc = check_owner(&st, file, err);
+    if (rc)
+        goto out;
+    buf = malloc(size);
+    rc = buf ? read_all(fd, buf, size, &n) : -ENOMEM;
+    if (rc)
+        no(err, -rc, file, strerror(-rc));
+    else
+        rc = ytree_parse(out, file, buf, n, err);
+out:
+    free(buf);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,38 @@
+# What a person at the command line sees, good and bad.
+. tests/e2e/lib.sh
+ok "help" exit_of 0 "$B/actd" --help
+ok "help lists the commands" logged "$T/out" 'run.*\n*|check|inspect|init'
+for c in run check inspect init; do
+    ok "$c --help" exit_of 0 "$B/actd" $c --help
+done
+ok "version" exit_of 0 "$B/actd" --version
+ok "no command is a usage error" exit_of 64 "$B/actd"
+ok "an unknown command is one too" exit_of 64 "$B/actd" runn
+ok "and is named" logged "$T/out" "runn"
+ok "run without a config" exit_of 64 "$B/actd" run
+ok "a config that is not there" exit_of 78 "$B/actd" run -c "$T/none.yaml"
+ok "is named" logged "$T/out" "none.yaml"
+robot_yaml "$T/bad.yaml" 's/rate_hz: 100  /rate_hzz: 100 /'
+ok "an unknown key" exit_of 78 "$B/actd" run -c "$T/bad.yaml"
+ok "with line, column and the nearest key" logged "$T/out" 'bad.yaml:[0-9]+:[0-9]+:.*rate_hzz.*rate_hz'
+robot_yaml "$T/limit.yaml" 's/velocity: 3.0, //'
+ok "a missing limit" exit_of 78 "$B/actd" check -c "$T/limit.yaml"
+ok "is named" logged "$T/out" 'limit.yaml:[0-9]+:[0-9]+:.*velocity'
+robot_yaml "$T/cam.yaml" 's/observation.images.wrist/observation.images.wirst/'
+ok "a camera key that matches nothing" exit_of 78 "$B/actd" check -c "$T/cam.yaml"
+ok "is named" logged "$T/out" 'wirst'
+robot_yaml "$T/joint.yaml" 's/state: gripper.pos/state: griper.pos/'
+ok "a joint name that matches nothing" exit_of 78 "$B/actd" check -c "$T/joint.yaml"
+ok "is named" logged "$T/out" 'griper.pos'
+robot_yaml "$T/robot.yaml"
+ok "check accepts the demo robot" exit_of 0 "$B/actd" check -c "$T/robot.yaml"
+ok "and prints the joint map" logged "$T/out" 'shoulder_pan.*shoulder_pan.pos'
+ok "and the camera map" logged "$T/out" 'front.*observation.images.front'
+ok "inspect the shipped policy" exit_of 0 "$B/actd" inspect config/policies/reach
+ok "and see its backbone" logged "$T/out" 'resnet18'
+ok "inspect nothing" exit_of 78 "$B/actd" inspect "$T"
+ok "--arm under a service manager" exit_of 64 env INVOCATION_ID=x "$B/actd" run -c "$T/robot.yaml" --arm
+ok "foreign BLAS settings are cleared" exit_of 0 env OPENBLAS_CORETYPE=Prescott OMP_NUM_THREADS=7 "$B/actd" check -c "$T/robot.yaml"
+ok "sim help" exit_of 0 "$B/actd-sim" --help
+ok "demo help" exit_of 0 "$B/actd-demo" --help
+ok "demo with nonsense" exit_of 64 "$B/actd-demo" --episodes zero

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""make parity: actd against LeRobot itself.
+
+    python3.12 tests/parity/run.py [--venv DIR] [--old-venv DIR --old-python PYTHON]
+                                   [--build DIR] [--write] [--skip-full] [--yes]
+
+1. builds a virtual environment with the current LeRobot (and one with 0.3.x) outside the tree,
+2. regenerates every golden case with it and compares with the committed ones (--write replaces
+   them),
+3. runs the default-size models: LeRobot writes a checkpoint and computes its actions, then
+   tests/parity/infer_dir.c loads the same directory,
+4. runs the C golden tests, and prints one table of worst differences.
+
+Exits with 0 when everything is within its bound.
+"""
+
+import argparse
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+DATA = ROOT / "tests" / "data"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actd"
+
+NEW = {"lerobot": "lerobot==0.6.1", "python": (3, 12), "gigabytes": 2.9, "disk": 5.1}
+OLD = {"lerobot": "lerobot==0.3.3", "python": (3, 10), "gigabytes": 3.4, "disk": 6.3}
+
+BOUND = 2e-5  # normalised actions
+BOUND_RANGE = 1e-5  # actions, of their range
+BOUND_PIXEL = 1e-6  # image planes, resized images in [0, 1]
+
+
+def die(sentence):
+    sys.exit("parity: " + sentence)
+
+
+def run(*command, **kw):
+    return subprocess.run([str(c) for c in command], check=True, **kw)
+
+
+# ---- environments ---------------------------------------------------------------------------
+
+
+def python_version(python):
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        out = run(python, "-c", code, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return tuple(int(x) for x in out.split())
+
+
+def installed(python, requirement):
+    """Whether that environment already has the wanted LeRobot, working."""
+    name, want = requirement.split("==")
+    code = (
+        f"from importlib.metadata import version; assert version({name!r}) == {want!r}; "
+        "from lerobot.policies.act.modeling_act import ACTPolicy"
+    )
+    return subprocess.run(
+        [str(python), "-c", code], capture_output=True, cwd=tempfile.gettempdir()
+    ).returncode == 0
+
+
+def environment(where, base, what, yes):
+    """The environment's python; builds it when missing, after saying what that costs."""
+    python = where / "bin" / "python"
+    if python.exists() and installed(python, what["lerobot"]):
+        return python
+    if ROOT in where.resolve().parents:
+        die(f"--venv {where} lies inside the source tree; name a directory outside it.")
+    print(
+        f"parity: {what['lerobot']} with PyTorch will be installed into {where}:\n"
+        f"        about {what['gigabytes']} GB to download, {what['disk']} GB on disk.",
+        flush=True,
+    )
+    if not yes and sys.stdin.isatty() and input("        Go on? [y/N] ").lower() != "y":
+        die("stopped before downloading anything.")
+    run(base, "-m", "venv", where)
+    run(python, "-m", "pip", "install", "--quiet", what["lerobot"], "safetensors", "numpy")
+    if not installed(python, what["lerobot"]):
+        die(f"{what['lerobot']} was installed into {where} but does not import; remove it.")
+    return python
+
+
+def check_python(base, what, option):
+    version, need = python_version(base), what["python"]
+    if version is None:
+        die(f"{base} does not run; give {option} another interpreter.")
+    if version < need:
+        die(
+            f"{what['lerobot']} needs Python {need[0]}.{need[1]} or newer and {base} is "
+            f"{version[0]}.{version[1]}; give {option} a newer one."
+        )
+
+
+# ---- comparing what was regenerated with what is committed ----------------------------------
+
+
+def floats(path):
+    data = path.read_bytes()
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def worst(a, b):
+    if len(a) != len(b):
+        return float("inf")
+    return max((abs(x - y) if x == x and y == y else float("inf") for x, y in zip(a, b)), default=0.0)
+
+
+def without_versions(text):
+    return "\n".join(line for line in text.splitlines() if '"made_with"' not in line)
+
+
+def same_file(a, b):
+    """None, or the worst difference of two floats files; inf when anything else differs."""
+    if not a.exists() or not b.exists():
+        return float("inf")
+    if a.suffix == ".f32":
+        return worst(floats(a), floats(b))
+    if a.name.endswith(".json"):
+        same = without_versions(a.read_text()) == without_versions(b.read_text())
+    else:
+        same = a.read_bytes() == b.read_bytes()
+    return 0.0 if same else float("inf")
+
+
+def compare_trees(fresh, rows):
+    for part in ("golden", "checkpoints"):
+        names = {p.relative_to(fresh) for p in (fresh / part).rglob("*") if p.is_file()}
+        names |= {p.relative_to(DATA) for p in (DATA / part).rglob("*") if p.is_file()}
+        for case in sorted({n.parent for n in names}):
+            files = [n for n in names if n.parent == case]
+            diffs = {n.name: same_file(fresh / n, DATA / n) for n in files}
+            bad = max(diffs, key=lambda k: diffs[k])
+            note = "" if diffs[bad] < float("inf") else f"{bad} differs"
+            rows.append(("regenerated", str(case), diffs[bad], BOUND, note))
+
+
+def replace_tree(fresh):
+    for part in ("golden", "checkpoints"):
+        shutil.rmtree(DATA / part, ignore_errors=True)
+        shutil.copytree(fresh / part, DATA / part)
+    print(f"parity: golden data under {DATA} replaced.")
+
+
+# ---- the C side -----------------------------------------------------------------------------
+
+
+def build(build_dir):
+    """Library, golden tests and infer_dir, with the Makefile's own flags."""
+    tests = [f"{build_dir}/tests/test_golden{s}" for s in ("", "_images", "_ticks")]
+    driver = Path(build_dir) / "infer_dir"
+    run("make", "-C", ROOT, f"BUILD={build_dir}", f"{build_dir}/libpolicy.a", *tests)
+    run(
+        os.environ.get("CC", "cc"), "-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra",
+        f"-I{ROOT}", "-o", driver, HERE / "infer_dir.c", f"{build_dir}/libpolicy.a",
+        "-lopenblas", "-ljansson", "-lpthread", "-lm",
+    )
+    return tests, driver
+
+
+def golden_tests(tests, rows):
+    """The C tests; the differences they print become rows of the table."""
+    for test in tests:
+        p = subprocess.run([test], cwd=ROOT, capture_output=True, text=True)
+        case = ""
+        for line in (p.stdout + "\n" + p.stderr).splitlines():
+            if "[ RUN" in line:
+                case = line.split("] ", 1)[1]
+            elif line.startswith("  normalised "):
+                words = line.split()
+                rows.append(("C against golden", case, float(words[1].strip(",")), BOUND, ""))
+                rows.append(
+                    ("C, part of range", case, float(words[3]), BOUND_RANGE, "")
+                )
+            elif line.startswith("  ") and " over " in line:
+                rows.append(("C, commands", case, float(line.split()[0]), BOUND_RANGE, ""))
+        status = 0.0 if p.returncode == 0 else float("inf")
+        rows.append(("C tests", Path(test).name, status, 0.0, "" if not status else p.stderr[-400:]))
+
+
+def full_size(python, driver, rows, keep):
+    with tempfile.TemporaryDirectory(dir=keep) as tmp:
+        run(python, HERE / "era_new.py", tmp, "full", cwd=HERE)
+        for case in sorted(Path(tmp).iterdir()):
+            p = subprocess.run([str(driver), str(case), "2"], capture_output=True, text=True)
+            if p.returncode:
+                rows.append(("default size", case.name, float("inf"), BOUND, p.stderr.strip()))
+                continue
+            norm, part, ms = (float(x) for x in p.stdout.split())
+            rows.append(("default size", case.name, norm, BOUND, f"{ms:.0f} ms"))
+            rows.append(("default size, range", case.name, part, BOUND_RANGE, ""))
+
+
+# ---- everything -----------------------------------------------------------------------------
+
+
+def print_table(rows):
+    print(f"\n{'what':22} {'case':34} {'worst':>9} {'bound':>8}")
+    for what, case, diff, bound, note in rows:
+        verdict = "" if diff <= bound else "  FAILED"
+        print(f"{what:22} {case:34} {diff:9.1e} {bound:8.0e}{verdict}  {note}".rstrip())
+    failed = sum(diff > bound for _, _, diff, bound, _ in rows)
+    print(f"\n{len(rows) - failed} passed, {failed} failed")
+    return failed
+
+
+def arguments():
+    p = argparse.ArgumentParser(description="actd against LeRobot itself")
+    p.add_argument("--venv", type=Path, default=CACHE / "parity-venv", help="current LeRobot")
+    p.add_argument("--old-venv", type=Path, default=CACHE / "parity-venv-0.3", help="LeRobot 0.3.x")
+    p.add_argument("--old-python", default=None, help="for --old-venv, Python 3.10 or newer")
+    p.add_argument("--build", default=str(ROOT / "build"), help="the Makefile's BUILD")
+    p.add_argument("--tmp", default=None, help="where default-size checkpoints go (600 MB)")
+    p.add_argument("--skip-full", action="store_true", help="leave the default-size models out")
+    p.add_argument("--write", action="store_true", help="replace the committed golden data")
+    p.add_argument("--yes", action="store_true", help="download without asking")
+    return p.parse_args()
+
+
+def main():
+    args, rows = arguments(), []
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    check_python(sys.executable, NEW, "PYTHON=")
+    old_base = args.old_python or sys.executable
+    check_python(old_base, OLD, "--old-python")
+    new = environment(args.venv, sys.executable, NEW, args.yes)
+    old = environment(args.old_venv, old_base, OLD, args.yes)
+    tests, driver = build(os.path.abspath(args.build))
+    with tempfile.TemporaryDirectory() as tmp:
+        fresh = Path(tmp)
+        run(new, HERE / "era_new.py", fresh, cwd=HERE)
+        run(old, HERE / "era_old.py", fresh, cwd=HERE)
+        if args.write:
+            replace_tree(fresh)
+        compare_trees(fresh, rows)
+    golden_tests(tests, rows)
+    if not args.skip_full:
+        full_size(new, driver, rows, args.tmp)
+    return 1 if print_table(rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

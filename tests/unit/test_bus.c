@@ -1,0 +1,346 @@
+// The bus over real ipc sockets: what it counts, what it keeps, and that nothing a peer does
+// keeps a command from going out.
+#include <pthread.h>
+
+#include "tests/unit/bus_fixture.h"
+
+static void test_a_good_sample(void **state)
+{
+    struct fixture *f = *state;
+    struct joint_sample s;
+    struct joint_history *h = malloc(sizeof *h);
+    ns_t before;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    before = clock_now_ns();
+    send_joints(f, 1.25);
+    EVENTUALLY(f->board.joints_received == 1);
+    assert_int_equal(slot_read(&f->board.joints, &s), 1);
+    assert_int_equal(s.number, 1);
+    assert_int_equal(s.n, JOINTS);
+    assert_true(s.pos[0] == 1.25 && s.pos[1] == 0);
+    assert_true(s.received_ns > before && s.capture_ns == s.received_ns);
+    assert_int_equal(slot_read(&f->board.history, h), 1);
+    assert_int_equal(h->count, 1);
+    assert_true(h->sample[0].pos[0] == 1.25);
+    free(h);
+}
+
+// Everything that can be wrong, one by one, with a good one in between: exact counts.
+static void test_bad_joint_messages(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t good[256], bad[256];
+    size_t n = joints_message(f, 1, good);
+    uint8_t *name = memmem(good, n, "turn", 4);
+    uint64_t refused = 0, received = 0;
+    const struct {
+        const void *data;
+        size_t size;
+        enum codec_verdict why;
+    } cases[] = {
+        {"", 0, CODEC_EMPTY},
+        {"\xff\xff\xff\xff", 4, CODEC_UNPARSABLE},
+        {good, n - 1, CODEC_UNPARSABLE},
+        {bad, n, CODEC_WRONG_NAMES},
+        {bad, n, CODEC_NOT_FINITE},
+        {bad, n, CODEC_BAD_STAMP},
+    };
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        n = joints_message(f, i + 2.0, good);
+        memcpy(bad, good, n);
+        if (cases[i].why == CODEC_WRONG_NAMES)
+            bad[name - good] = 'T';
+        else if (cases[i].why == CODEC_NOT_FINITE)
+            memcpy(bad + n - 8, &(double){NAN}, 8);
+        else if (cases[i].why == CODEC_BAD_STAMP)
+            bad[4] ^= 0x40; // of the seconds: 8 or 16 thousand of them away
+        zmq_send(f->joints, cases[i].data, cases[i].size, 0);
+        refused++;
+        EVENTUALLY(f->board.joints_refused == refused);
+        assert_int_equal(bus_counts(f->bus).joints_refusal, cases[i].why);
+        assert_int_equal(f->board.joints_received, received);
+        zmq_send(f->joints, good, n, 0);
+        received++;
+        EVENTUALLY(f->board.joints_received == received);
+        assert_true(newest_position(f) == i + 2.0);
+        zmq_send(f->joints, good, n, 0); // the same stamp again
+        EVENTUALLY(f->board.joints_duplicate == received);
+    }
+    assert_int_equal(f->board.joints_refused, refused);
+    assert_int_equal(f->board.joints_received, received);
+}
+
+// Of several parts: dropped whole, counted once, and what comes after is read right.
+static void test_multipart_is_dropped_whole(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t good[256];
+    size_t n;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (int parts = 2; parts < 200; parts += 66) {
+        uint64_t refused = f->board.joints_refused;
+
+        for (int i = 1; i <= parts; i++) {
+            n = joints_message(f, -1, good); // each part by itself would be accepted
+            zmq_send(f->joints, good, n, i < parts ? ZMQ_SNDMORE : 0);
+        }
+        send_joints(f, parts);
+        EVENTUALLY(newest_position(f) == parts);
+        assert_int_equal(f->board.joints_refused, refused + 1);
+    }
+    assert_int_equal(f->board.joints_received, 3);
+    zmq_send(f->frames, "x", 1, ZMQ_SNDMORE);
+    zmq_send(f->frames, "y", 1, 0);
+    EVENTUALLY(f->board.camera[0].refused == 1);
+    assert_int_equal(camera_last_refusal(f->camera[0]), CODEC_UNPARSABLE);
+    send_frame(f, 5);
+    EVENTUALLY(f->board.camera[0].received == 1);
+}
+
+// libzmq drops the peer; it comes back, and so do its good messages.
+static void test_oversized_is_never_read(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *big = calloc(1, CODEC_JOINTS_MAX + 1);
+    ns_t until = clock_now_ns() + SOON;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    send_joints(f, 1);
+    EVENTUALLY(f->board.joints_received == 1);
+    zmq_send(f->joints, big, CODEC_JOINTS_MAX + 1, 0);
+    for (; newest_position(f) != 2 && clock_now_ns() < until; nap(20 * NS_PER_MS))
+        send_joints(f, 2); // what is sent before it is back may be lost
+    assert_true(newest_position(f) == 2);
+    assert_int_equal(f->board.joints_refused, 0);
+    zmq_send(f->joints, big, CODEC_JOINTS_MAX, 0); // at the cap: read, and refused
+    EVENTUALLY(f->board.joints_refused == 1);
+    free(big);
+}
+
+static void test_bad_frames(void **state)
+{
+    struct fixture *f = *state;
+    struct camera_mark *m = &f->board.camera[0];
+    struct policy_image image;
+    ns_t capture;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    zmq_send(f->frames, "", 0, 0);
+    EVENTUALLY(m->refused == 1);
+    zmq_send(f->frames, "\x08\x01garbage", 9, 0);
+    EVENTUALLY(m->refused == 2);
+    assert_int_equal(m->received, 0);
+    send_frame(f, 77);
+    EVENTUALLY(m->received == 1);
+    camera_request(f->camera[0]);
+    assert_int_equal(camera_wait(f->camera[0], SOON, &image, &capture), 0);
+    assert_int_equal(image.width, W);
+    assert_int_equal(image.rgb[3 * W * H - 1], 77);
+    assert_int_equal(capture, m->capture_ns);
+    assert_int_equal(m->refused, 2);
+}
+
+// 300 samples and 50 frames at once: the last one is what counts, and the history holds the
+// last 128 in order.
+static void test_newest_wins(void **state)
+{
+    struct fixture *f = *state;
+    struct joint_history *h = malloc(sizeof *h);
+    struct policy_image image = {0};
+    ns_t capture;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (int i = 1; i <= 300; i++)
+        send_joints(f, i);
+    for (int i = 1; i <= 50; i++)
+        send_frame(f, (uint8_t)i);
+    EVENTUALLY(f->board.joints_received == 300);
+    assert_true(newest_position(f) == 300);
+    assert_true(slot_read(&f->board.history, h) > 0);
+    assert_int_equal(h->count, 300);
+    for (uint64_t i = 300 - BOARD_HISTORY; i < 300; i++) {
+        assert_int_equal(h->sample[i % BOARD_HISTORY].number, i + 1);
+        assert_true(h->sample[i % BOARD_HISTORY].pos[0] == (double)(i + 1));
+    }
+    for (int tries = 0; tries < 1000 && !(image.rgb && image.rgb[0] == 50); tries++) {
+        nap(NS_PER_MS);
+        camera_request(f->camera[0]);
+        camera_wait(f->camera[0], SOON, &image, &capture);
+    }
+    assert_int_equal(image.rgb[0], 50);
+    assert_true(f->board.camera[0].received <= 50);
+    assert_int_equal(f->board.joints_refused + f->board.joints_duplicate, 0);
+    free(h);
+}
+
+static void test_commands_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    connect_commands(f);
+    for (uint64_t first = 2; first < 500; first += 30) { // fewer at once than the PUB's mark
+        for (uint64_t i = first; i < first + 30; i++)
+            assert_true(push_command(f, i));
+        for (uint64_t i = first; i < first + 30; i++)
+            assert_int_equal(next_command(f->commands, 5000), i);
+    }
+    assert_int_equal(bus_counts(f->bus).send_failed, 0);
+}
+
+// Nobody there, or somebody who never reads: neither takes time.
+static void test_slow_subscriber_never_blocks(void **state)
+{
+    struct fixture *f = *state;
+    const int one = 1;
+    void *deaf;
+
+    assert_int_equal(start(f), 0);
+    for (int round = 0; round < 2; round++) {
+        uint64_t sent = bus_counts(f->bus).sent;
+        ns_t begin = clock_now_ns();
+
+        for (uint64_t i = 1; i <= 5000; i++)
+            EVENTUALLY(push_command(f, i));
+        EVENTUALLY(bus_counts(f->bus).sent == sent + 5000);
+        assert_true(clock_now_ns() - begin < SOON);
+        if (round == 1)
+            break;
+        deaf = driver_sub(f, f->cfg.joint_command.endpoint);
+        zmq_setsockopt(deaf, ZMQ_RCVHWM, &one, sizeof one);
+        f->commands = driver_sub(f, f->cfg.joint_command.endpoint);
+        connect_commands(f);
+        close_driver(&f->commands);
+    }
+    assert_int_equal(bus_counts(f->bus).send_failed, 0);
+    zmq_close(deaf);
+}
+
+// A publisher in a tight loop on each stream.
+static _Atomic bool flood_stop;
+static void *flood(void *socket)
+{
+    uint8_t bytes[2000] = {0xff};
+
+    while (!flood_stop)
+        zmq_send(socket, bytes, sizeof bytes, ZMQ_DONTWAIT);
+    return NULL;
+}
+
+static void test_flood_does_not_stop_commands(void **state)
+{
+    struct fixture *f = *state;
+    const int mark = 1000;
+    pthread_t thread[2];
+    void *floods[2];
+    ns_t worst = 0;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    connect_commands(f);
+    flood_stop = false;
+    for (int i = 0; i < 2; i++) {
+        floods[i] = zmq_socket(f->context, ZMQ_PUB);
+        zmq_setsockopt(floods[i], ZMQ_SNDHWM, &mark, sizeof mark);
+        zmq_setsockopt(floods[i], ZMQ_LINGER, &(int){0}, sizeof(int));
+        zmq_connect(floods[i], i == 0 ? f->cfg.joint_state.endpoint
+                                      : f->cfg.camera[0].endpoint);
+        pthread_create(&thread[i], NULL, flood, floods[i]);
+    }
+    EVENTUALLY(f->board.joints_refused > 1000);
+    EVENTUALLY(f->board.camera[0].refused > 100);
+    for (uint64_t i = 2; i < 102; i++) {
+        ns_t begin = clock_now_ns();
+
+        assert_true(push_command(f, i));
+        assert_int_equal(next_command(f->commands, 5000), i);
+        worst = clock_now_ns() - begin > worst ? clock_now_ns() - begin : worst;
+    }
+    send_joints(f, 3); // and a good sample gets through as well
+    EVENTUALLY(newest_position(f) == 3);
+    flood_stop = true;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        zmq_close(floods[i]);
+    }
+    print_message("worst command round trip in the flood: %.1f ms\n", (double)worst / 1e6);
+    assert_true(worst < SOON / 2);
+}
+
+// What is in the ring when the bus is stopped still goes out.
+static void test_stop_sends_the_rest(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    connect_commands(f);
+    for (uint64_t i = 2; i < 50; i++) {
+        struct command c = {.sequence = i, .n = JOINTS, .first_joint = -1};
+
+        assert_true(ring_push(&f->board.commands, &c)); // nobody is told
+    }
+    bus_stop(f->bus);
+    f->bus = NULL;
+    for (uint64_t i = 2; i < 50; i++)
+        assert_int_equal(next_command(f->commands, 5000), i);
+}
+
+static void test_publisher(void **state)
+{
+    struct fixture *f = *state;
+    char endpoint[CONFIG_PATH + 8], got[8];
+    const int ms = 20;
+    void *pub, *sub;
+
+    assert_int_equal(start(f), 0);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/status", f->cfg.runtime);
+    pub = bus_publisher(f->bus, endpoint, true, &f->err);
+    assert_non_null(pub);
+    assert_null(bus_publisher(f->bus, endpoint, true, &f->err)); // taken
+    assert_non_null(strstr(f->err.text, "in use"));
+    sub = driver_sub(f, endpoint);
+    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &ms, sizeof ms);
+    for (int i = 0; i < 500; i++) {
+        zmq_send(pub, "hello", 5, ZMQ_DONTWAIT);
+        if (zmq_recv(sub, got, sizeof got, 0) == 5)
+            break;
+    }
+    assert_memory_equal(got, "hello", 5);
+    zmq_close(sub);
+    bus_close(pub);
+}
+
+// With a real-time priority asked, whether or not it is granted (libzmq would abort if not).
+static void test_priority(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(bus_start(&f->bus, &f->cfg, &f->board, f->camera, 10, &f->err), 0);
+    connect_all(f);
+    send_joints(f, 4);
+    EVENTUALLY(newest_position(f) == 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_good_sample), TEST(test_bad_joint_messages),
+        TEST(test_multipart_is_dropped_whole), TEST(test_oversized_is_never_read),
+        TEST(test_bad_frames), TEST(test_newest_wins), TEST(test_commands_in_order),
+        TEST(test_slow_subscriber_never_blocks), TEST(test_flood_does_not_stop_commands),
+        TEST(test_stop_sends_the_rest), TEST(test_publisher), TEST(test_priority),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

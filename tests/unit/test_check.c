@@ -1,0 +1,231 @@
+// check and inspect on a small checkpoint: every fact is printed, what cannot work is
+// refused, and what looks wrong (units, limits, ages, statistics) is said.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "daemon/check.h"
+#include "daemon/check_impl.h"
+#include "tests/unit/robot_files.h"
+
+static void check_prints_every_fact_and_ok(void **state)
+{
+    static const char *const facts[] = {"pan.pos [0]",
+                                        "gripper.pos [5]",
+                                        "observation.images.front",
+                                        "32x32",
+                                        "resnet18",
+                                        "LeRobot 0.4",
+                                        "MEAN_STD",
+                                        "8 rows at 30 Hz",
+                                        "camera.front (bind)",
+                                        "crossfade",
+                                        "-0.750 .. 0.750",
+                                        "0.250 s",
+                                        "median of 3",
+                                        "joints.command (bind), good for 30 ms",
+                                        "266.7 ms from exposure",
+                                        "million",
+                                        "MiB",
+                                        "BLAS"};
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    if (check(&said) != EX_OK)
+        fail_msg("%s", said);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        has(said, facts[i]);
+    has(strrchr(said, 'O'), "OK"); // the last words
+    assert_null(strstr(said, "REFUSED"));
+    free(said);
+}
+
+static void check_refuses_what_run_would(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(robot, "state: pan.pos", "state: pam.pos");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "REFUSED: ");
+    has(said, "'pam.pos' is no state of the policy; policy.yaml has: pan.pos, lift.pos");
+    edit(robot, "state: pam.pos", "state: pan.pos");
+    edit(robot, "chunks:\n", "inference:\n  max_age_ms: 0.001\nchunks:\n");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "every chunk would be dropped");
+    edit(robot, "max_age_ms: 0.001", "max_skew_ms: 50");
+    edit(robot, "chunks:\n", "chunks:\n  horizon_rows: 9\n");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "chunks.horizon_rows: 9, but a chunk of this checkpoint has 8 rows");
+    edit(robot, "horizon_rows: 9", "horizon_rows: 8");
+    unlink(sidecar);
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "actd init");
+    free(said);
+}
+
+static void a_rate_at_which_chunks_are_over_before_they_are_there_is_refused(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(sidecar, "rate_hz: 30",
+         "rate_hz: 1000"); // 1 row = 1 ms; an inference takes longer
+    edit(robot, "chunks:\n", "chunks:\n  horizon_rows: 1\n");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "every chunk would be over before it is there");
+    free(said);
+}
+
+static void check_warns_of_what_looks_wrong(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(sidecar, "pan.pos: rad", "pan.pos: deg");
+    edit(robot, "[-1.5, 1.5]", "[-0.5, 0.5]");
+    edit(robot, "following_error: 0.5", "following_error: 0");
+    edit(robot, "rate_hz: 100  #", "rate_hz: 20  #"); // control
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "pan.pos: policy.yaml says deg, but the statistics (-0.75 .. 0.75) look "
+              "like rad");
+    has(said,
+        "lift: training went from -0.625 to 0.875, the limits from -0.500 to 0.500");
+    has(said, "roll: following_error is not watched");
+    has(said, "control.rate_hz 20 is below the policy's 30");
+    has(said, "run 8: policies may stall");
+    has(said, "OK, with warnings");
+    edit(robot, "mode: crossfade", "mode: ensemble");
+    assert_int_equal(check(&said), EX_OK);
+    assert_null(strstr(said, "policies may stall"));
+    free(said);
+}
+
+static void check_does_not_disturb_a_clean_robot(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(robot, "mode: crossfade", "mode: ensemble");
+    assert_int_equal(check(&said), EX_OK);
+    assert_null(strstr(said, "policy.yaml says"));
+    assert_null(strstr(said, "training went"));
+    assert_null(strstr(said, "not watched: a collision"));
+    assert_null(strstr(said, "grey image the policy answers"));
+    free(said);
+}
+
+static void lost_normalisation_is_a_warning(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char *said = NULL;
+
+    (void)state;
+    f.norm_action = "IDENTITY"; // with statistics that span 6 * 40
+    f.action_scale = 40;
+    assert_int_equal(act_fixture_write(dir, &f), 0);
+    write_good();
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "pan.pos: actions are not normalised (IDENTITY) although they span 240");
+    clean();
+    assert_int_equal(make_checkpoint(0.25f), 0);
+    free(said);
+}
+
+// One joint, two rows; training saw -2 .. 2, so more than 6 from zero is suspicious.
+static void output_outside_the_statistics_is_a_warning(void **state)
+{
+    static const float row[][2] = {{0, 5.9f}, {-5.9f, 1}, {0, 6.1f}, {-6.1f, 0}};
+    struct policy_info facts = {
+        .chunk_size = 2, .n_action_steps = 1, .action_dim = 1, .norm_action = "MIN_MAX"};
+    struct check *c = calloc(1, sizeof *c);
+
+    (void)state;
+    assert_non_null(c);
+    *c = (struct check){.info = &facts,
+                        .fifo = true,
+                        .lockable = true,
+                        .latency_ms = 1,
+                        .guess = {""},
+                        .range = {{true, -2, 2}},
+                        .side = {.rate_hz = 10, .action = {"a"}, .units = {"rad"}},
+                        .binding = {.n = 1, .scale = {1}},
+                        .cfg.n_joints = 1,
+                        .cfg.control.rate_hz = 100,
+                        .cfg.joint = {{.name = "a",
+                                       .action = "a",
+                                       .scale = NAN,
+                                       .min = -3,
+                                       .max = 3,
+                                       .following_error = 1,
+                                       .blend = true}},
+                        .loop.chunks = {.rows = 2, .max_age_ns = NS_PER_S}};
+    for (int i = 0; i < 4; i++) {
+        float actions[2] = {row[i][0], row[i][1]};
+        c->actions = actions;
+        c->n_notes = 0;
+        assert_int_equal(check_judge(c), 0);
+        assert_int_equal(c->n_notes, i < 2 ? 0 : 1);
+    }
+    has(c->note[0],
+        "a: for a grey image the policy answers -6.1 .. 0, training saw -2 .. 2");
+    c->cfg.control.require_rt = true;
+    c->fifo = false;
+    assert_int_equal(check_judge(c), -EINVAL);
+    has(c->err.text, "control.require_rt demands; raise RLIMIT_RTPRIO");
+    free(c);
+}
+
+static void inspect_needs_no_robot(void **state)
+{
+    char *said = NULL;
+    size_t n;
+    FILE *out = open_memstream(&said, &n);
+
+    (void)state;
+    assert_int_equal(inspect_run(dir, NULL, out), EX_OK);
+    fclose(out);
+    has(said, "observation.images.front, 32x32");
+    has(said, "action: 6 values, MEAN_STD");
+    has(said, "There is no policy.yaml yet; `actd init ");
+    free(said);
+    write_good();
+    out = open_memstream(&said, &n);
+    assert_int_equal(inspect_run(dir, NULL, out), EX_OK);
+    assert_int_equal(inspect_run("/no/such/place", NULL, out), EX_CONFIG);
+    fclose(out);
+    has(said, "policy.yaml: recorded at 30 Hz");
+    has(said, "  5      gripper.pos  -0.5 ");
+    has(said, "REFUSED: ");
+    free(said);
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_prints_every_fact_and_ok),
+        TEST(check_refuses_what_run_would),
+        TEST(a_rate_at_which_chunks_are_over_before_they_are_there_is_refused),
+        TEST(check_warns_of_what_looks_wrong),
+        TEST(check_does_not_disturb_a_clean_robot),
+        TEST(lost_normalisation_is_a_warning),
+        TEST(output_outside_the_statistics_is_a_warning),
+        TEST(inspect_needs_no_robot),
+    };
+    return cmocka_run_group_tests(tests, setup_all, teardown_all);
+}

@@ -1,0 +1,336 @@
+// config: the corpus of bad files, what is derived from what, the sidecar, and what
+// becomes of it all for the loop.
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "daemon/config.h"
+#include "daemon/config_keys.h"
+#include "daemon/config_loop.h"
+
+#define CORPUS "tests/data/config"
+
+static char file_text[YTREE_MAX_BYTES + 1];
+
+static size_t slurp(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    size_t n;
+
+    if (!f)
+        fail_msg("%s: cannot open; run from the top of the tree", path);
+    n = fread(file_text, 1, sizeof file_text - 1, f);
+    file_text[n] = '\0';
+    fclose(f);
+    return n;
+}
+
+static int parse(struct config *cfg, const char *text, struct config_error *err)
+{
+    err->text[0] = '\0';
+    return config_parse(cfg, "r.yaml", text, strlen(text), err);
+}
+
+// ---- the corpus -----------------------------------------------------------------------
+
+// Each file's first line says "# expect LINE:COLUMN: KEY: BEGINNING OF THE SENTENCE".
+static bool corpus_case(const char *name)
+{
+    char path[300], expected[400];
+    struct config_error err = {""};
+    struct config_sidecar side;
+    struct config cfg;
+    int rc;
+
+    snprintf(path, sizeof path, CORPUS "/%.200s", name);
+    size_t n = slurp(path);
+    if (strncmp(file_text, "# expect ", 9) != 0)
+        fail_msg("%s: first line must say what to expect", path);
+    snprintf(expected, sizeof expected, "%.200s:%.*s", name,
+             (int)strcspn(file_text + 9, "\n"), file_text + 9);
+    if (strncmp(name, "policy_", 7) == 0)
+        rc = config_sidecar_parse(&side, name, file_text, n, &err);
+    else
+        rc = config_parse(&cfg, name, file_text, n, &err);
+    if (rc == -EINVAL && strncmp(err.text, expected, strlen(expected)) == 0)
+        return true;
+    print_error("%s: got %d '%s'\n  expected '%s'\n", name, rc, err.text, expected);
+    return false;
+}
+
+static void every_bad_file_is_refused_where_it_is_bad(void **state)
+{
+    DIR *d = opendir(CORPUS);
+    int good = 0, bad = 0;
+
+    (void)state;
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        const char *dot = strrchr(e->d_name, '.');
+        if (!dot || strcmp(dot, ".yaml") != 0)
+            continue;
+        if (corpus_case(e->d_name))
+            good++;
+        else
+            bad++;
+    }
+    closedir(d);
+    print_message("%d bad files refused as expected\n", good);
+    assert_int_equal(bad, 0);
+    assert_true(good >= 60);
+}
+
+// ---- what is derived ------------------------------------------------------------------
+
+#define SMALL                                                                 \
+    "policy:\n  directory: p/q\njoint_state:\n  rate_hz: 50\njoints:\n  a:\n" \
+    "    position: [-1, 2]\n    velocity: 3\n    acceleration: 4\n"
+
+static void defaults_are_those_of_the_table(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(parse(&cfg, "runtime: /tmp/r\n" SMALL, &err), 0);
+    assert_string_equal(cfg.instance, "default");
+    assert_string_equal(cfg.joint_state.endpoint, "ipc:///tmp/r/joints.state");
+    assert_string_equal(cfg.joint_command.endpoint, "ipc:///tmp/r/joints.command");
+    assert_string_equal(cfg.status.endpoint, "ipc:///tmp/r/status");
+    assert_true(cfg.joint_state.bind && cfg.joint_command.bind && cfg.status.bind);
+    assert_true(cfg.control.rate_hz == 100 && cfg.control.cpu == -1 &&
+                cfg.policy.cpu == -1);
+    assert_true(!cfg.control.require_rt && cfg.control.lock_memory);
+    assert_true(cfg.policy.threads >= 1 && cfg.policy.threads <= 8);
+    assert_int_equal(cfg.policy.resize, POLICY_RESIZE_REFUSE);
+    assert_int_equal(cfg.inference.trigger, TRIGGER_CONTINUOUS);
+    assert_int_equal(cfg.chunks.mode, CHUNK_CROSSFADE);
+    assert_int_equal(cfg.chunks.interpolation, CHUNK_LINEAR);
+    assert_true(isnan(cfg.chunks.ensemble_coeff) && isnan(cfg.joint[0].scale));
+    assert_true(cfg.safety.hold_ms == 200 && cfg.safety.fresh_ticks == 50 &&
+                cfg.safety.approach_speed == 0.25 && cfg.safety.max_stats_z == 6);
+    assert_string_equal(cfg.joint[0].state, "a");
+    assert_string_equal(cfg.joint[0].action, "a");
+    assert_true(cfg.joint[0].stop_acceleration == 4 && cfg.joint[0].jerk == 0);
+    assert_true(cfg.joint[0].min == -1 && cfg.joint[0].max == 2 && cfg.joint[0].blend);
+}
+
+static void words_mean_what_they_say(void **state)
+{
+    static const struct {
+        const char *word;
+        int mode;
+    } mode[] = {
+        {"replace", CHUNK_REPLACE},          {"crossfade", CHUNK_CROSSFADE},
+        {"ensemble", CHUNK_ENSEMBLE},        {"weighted_average", CHUNK_WEIGHTED_AVERAGE},
+        {"latest_only", CHUNK_LATEST_ONLY},  {"average", CHUNK_AVERAGE},
+        {"conservative", CHUNK_CONSERVATIVE}};
+    struct config_error err;
+    struct config cfg;
+    char text[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof mode / sizeof *mode; i++) {
+        snprintf(text, sizeof text, "runtime: /tmp/r\nchunks:\n  mode: %s\n" SMALL,
+                 mode[i].word);
+        assert_int_equal(parse(&cfg, text, &err), 0);
+        assert_int_equal(cfg.chunks.mode, mode[i].mode);
+    }
+    assert_int_equal(parse(&cfg,
+                           "runtime: /tmp/r\nchunks:\n  interpolation: cubic\n"
+                           "inference:\n  trigger: rows\n" SMALL,
+                           &err),
+                     0);
+    assert_int_equal(cfg.chunks.interpolation, CHUNK_CUBIC);
+    assert_int_equal(cfg.inference.trigger, TRIGGER_ROWS);
+    snprintf(text, sizeof text,
+             "runtime: /tmp/r\npolicy:\n  resize: letterbox\n  directory: /d\n%s",
+             strstr(SMALL, "joint_state:"));
+    assert_int_equal(parse(&cfg, text, &err), 0);
+    assert_int_equal(cfg.policy.resize, POLICY_RESIZE_LETTERBOX);
+    assert_string_equal(cfg.policy.directory, "/d");
+}
+
+static void sockets_live_where_they_may(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    setenv("XDG_RUNTIME_DIR", "/tmp/user", 1);
+    assert_int_equal(parse(&cfg, "instance: left\n" SMALL, &err), 0);
+    bool ours =
+        access("/run/actd", W_OK) == 0 ||
+        (geteuid() == 0 && access("/run/actd", F_OK) != 0 && access("/run", W_OK) == 0);
+    assert_string_equal(cfg.runtime, ours ? "/run/actd/left" : "/tmp/user/actd/left");
+    unsetenv("XDG_RUNTIME_DIR");
+    if (!ours) {
+        assert_int_equal(parse(&cfg, SMALL, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "runtime: "));
+    }
+}
+
+static void an_empty_section_is_no_error(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(
+        parse(&cfg, "runtime: /tmp/r\ncontrol:\n  # rate_hz: 5\n" SMALL, &err), 0);
+    assert_true(cfg.control.rate_hz == 100);
+}
+
+static void counts_are_bounded(void **state)
+{
+    static char text[8192];
+    struct config_error err;
+    struct config cfg;
+    size_t n;
+
+    (void)state;
+    for (int joints = ACTD_MAX_JOINTS; joints <= ACTD_MAX_JOINTS + 1; joints++) {
+        n = (size_t)snprintf(text, sizeof text,
+                             "runtime: /tmp/r\npolicy: {directory: /p}\n"
+                             "joint_state: {rate_hz: 50}\njoints:\n");
+        for (int i = 0; i < joints; i++)
+            n += (size_t)snprintf(
+                text + n, sizeof text - n,
+                "  j%d: {position: [-1, 1], velocity: 1, acceleration: 1}\n", i);
+        assert_int_equal(parse(&cfg, text, &err), joints > ACTD_MAX_JOINTS ? -EINVAL : 0);
+    }
+    assert_non_null(strstr(err.text, "r.yaml:37:3: joints: more than 32 joints"));
+    n = (size_t)snprintf(text, sizeof text, "runtime: /tmp/r\n" SMALL "cameras:\n");
+    for (int i = 0; i < 17; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "  c%d: {key: k%d, rate_hz: 5}\n", i, i);
+    assert_int_equal(parse(&cfg, text, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "cameras: more than 16 cameras"));
+}
+
+// ---- the sidecar ----------------------------------------------------------------------
+
+static void the_sidecar_gives_names_rate_and_units(void **state)
+{
+    static const char text[] =
+        "rate_hz: 12.5\nstate_names: [s0, s1]\naction_names: [a0, a1]\n"
+        "units: {a1: 0_100, a0: deg}\ncameras: [observation.images.x]\n";
+    struct config_error err = {""};
+    struct config_sidecar s;
+
+    (void)state;
+    assert_int_equal(config_sidecar_parse(&s, "policy.yaml", text, sizeof text - 1, &err),
+                     0);
+    assert_true(s.rate_hz == 12.5);
+    assert_int_equal(s.n_state, 2);
+    assert_string_equal(s.state[1], "s1");
+    assert_string_equal(s.action[0], "a0");
+    assert_string_equal(s.units[0], "deg");
+    assert_string_equal(s.units[1], "0_100");
+    assert_int_equal(s.n_cameras, 1);
+    assert_string_equal(s.camera[0], "observation.images.x");
+}
+
+static void a_lacking_sidecar_names_the_remedy(void **state)
+{
+    struct config_error err = {""};
+    struct config_sidecar s;
+
+    (void)state;
+    assert_int_equal(config_sidecar_load(&s, "/no/such/place", &err), -ENOENT);
+    assert_non_null(strstr(err.text, "actd init /no/such/place"));
+}
+
+// ---- the loop's configuration ---------------------------------------------------------
+
+static void defaults_become_numbers_for_the_loop(void **state)
+{
+    struct policy_info p = {.chunk_size = 100, .n_action_steps = 50, .action_dim = 1};
+    struct config_sidecar side = {.rate_hz = 25, .n_state = 1, .n_action = 1};
+    struct config_error err = {""};
+    struct loop_config l;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(
+        parse(&cfg, "runtime: /tmp/r\ncameras:\n  c: {key: k, rate_hz: 40}\n" SMALL,
+              &err),
+        0);
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+    assert_int_equal(l.chunks.rows, 100);
+    assert_int_equal(l.chunks.step_ns, 40 * NS_PER_MS);
+    assert_int_equal(l.chunks.max_age_ns, 4 * NS_PER_S); // the chunk's own duration
+    assert_int_equal(l.chunks.fade_ns, 150 * NS_PER_MS);
+    assert_int_equal(l.chunks.capacity, 102); // one inference per row may cover
+    assert_true(l.chunks.ensemble_coeff == 0.01);
+    assert_int_equal(l.ttl_ns, 30 * NS_PER_MS); // 3 periods of 100 Hz
+    assert_int_equal(l.hold_ns, 200 * NS_PER_MS);
+    assert_int_equal(l.joints_period_ns, 20 * NS_PER_MS);
+    assert_int_equal(l.camera_period_ns[0], 25 * NS_PER_MS);
+    assert_true(l.limits.n == 1 && l.limits.max[0] == 2 && l.limits.velocity[0] == 3 &&
+                l.limits.stop_acceleration[0] == 4);
+    assert_true(l.approach_scale == 0.25 && l.control_hz == 100);
+    cfg.control.rate_hz = 500;
+    cfg.chunks.horizon_rows = 10;
+    p.has_ensemble_coeff = true;
+    p.ensemble_coeff = 0.5f;
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+    assert_int_equal(l.ttl_ns, 20 * NS_PER_MS); // never under 20 ms
+    assert_int_equal(l.chunks.max_age_ns, 400 * NS_PER_MS);
+    assert_true(l.chunks.ensemble_coeff == 0.5);
+    cfg.chunks.ensemble_coeff = -1;
+    cfg.joint_command.ttl_ms = 77;
+    cfg.inference.max_age_ms = 123;
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+    assert_true(l.chunks.ensemble_coeff == -1 && l.ttl_ns == 77 * NS_PER_MS &&
+                l.chunks.max_age_ns == 123 * NS_PER_MS);
+}
+
+static void rows_must_fit_the_chunk(void **state)
+{
+    struct policy_info p = {.chunk_size = 20, .n_action_steps = 20, .action_dim = 1};
+    struct config_sidecar side = {.rate_hz = 25, .n_state = 1, .n_action = 1};
+    struct config_error err = {""};
+    struct loop_config l;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(
+        parse(&cfg, "runtime: /tmp/r\ninference: {trigger: rows}\n" SMALL, &err), 0);
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+    assert_int_equal(config_every_rows(&cfg, &p), 20);
+    cfg.chunks.horizon_rows = 21;
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "chunks.horizon_rows"));
+    cfg.chunks.horizon_rows = 10;
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "inference.every_rows"));
+    cfg.inference.every_rows = 10;
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_bad_file_is_refused_where_it_is_bad),
+        cmocka_unit_test(defaults_are_those_of_the_table),
+        cmocka_unit_test(words_mean_what_they_say),
+        cmocka_unit_test(sockets_live_where_they_may),
+        cmocka_unit_test(an_empty_section_is_no_error),
+        cmocka_unit_test(counts_are_bounded),
+        cmocka_unit_test(the_sidecar_gives_names_rate_and_units),
+        cmocka_unit_test(a_lacking_sidecar_names_the_remedy),
+        cmocka_unit_test(defaults_become_numbers_for_the_loop),
+        cmocka_unit_test(rows_must_fit_the_chunk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+// rt: threads have the class they were given and no other; and the objects that the loop is
+// made of reach for nothing that could make it wait.
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/rt.h"
+
+struct facts { // of a running thread, as the kernel tells
+    int policy, priority, nice, cpus;
+    bool signals_blocked;
+    char name[16];
+    pid_t tid;
+};
+
+static void look(struct facts *f)
+{
+    struct sched_param p = {0};
+    sigset_t blocked;
+    cpu_set_t cpus;
+
+    f->tid = (pid_t)syscall(SYS_gettid);
+    f->policy = sched_getscheduler(f->tid);
+    sched_getparam(f->tid, &p);
+    f->priority = p.sched_priority;
+    f->nice = getpriority(PRIO_PROCESS, (id_t)f->tid);
+    sched_getaffinity(f->tid, sizeof cpus, &cpus);
+    f->cpus = CPU_COUNT(&cpus);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    f->signals_blocked = sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGUSR1);
+    pthread_getname_np(pthread_self(), f->name, sizeof f->name);
+}
+
+static void *facts_of_me(void *arg)
+{
+    look(arg);
+    return NULL;
+}
+
+static void plain_threads(void **state)
+{
+    (void)state;
+    struct facts f = {0};
+    pthread_t t;
+    sigset_t now;
+    int mine = getpriority(PRIO_PROCESS, 0);
+
+    assert_int_equal(rt_thread_create(&t, "a-name-that-is-too-long", RT_CLASS_PLAIN, 50,
+                                      facts_of_me, &f), 0);
+    pthread_join(t, NULL);
+    assert_int_equal(f.policy, SCHED_OTHER); // whatever priority it was given
+    assert_int_equal(f.nice, mine > 5 ? mine : 5);
+    assert_true(f.signals_blocked);
+    assert_string_equal(f.name, "a-name-that-is-");
+    pthread_sigmask(SIG_SETMASK, NULL, &now);
+    assert_false(sigismember(&now, SIGTERM)); // the maker's own mask is as it was
+    assert_int_equal(rt_thread_create(&t, "infer", RT_CLASS_INFER, 0, facts_of_me, &f), 0);
+    pthread_join(t, NULL);
+    assert_int_equal(f.policy, SCHED_OTHER);
+    assert_int_equal(f.nice, mine);
+}
+
+struct nest {
+    struct facts self, child, io;
+    int rc;
+};
+
+static void *maker(void *arg)
+{
+    struct nest *n = arg;
+    pthread_t t;
+
+    look(&n->self);
+    n->rc = rt_thread_create(&t, "child", RT_CLASS_INFER, 0, facts_of_me, &n->child);
+    if (n->rc == 0)
+        pthread_join(t, NULL);
+    n->rc |= rt_thread_create(&t, "io", RT_CLASS_IO, 49, facts_of_me, &n->io);
+    if (n->rc == 0)
+        pthread_join(t, NULL);
+    return NULL;
+}
+
+// With SCHED_FIFO granted: the class is real, and a helper made by such a thread has none of it.
+static void fifo_is_not_inherited(void **state)
+{
+    (void)state;
+    struct rt_thread_spec spec = {.name = "loop", .cls = RT_CLASS_RT, .priority = 50,
+                                  .cpu = rt_choose_cpu()};
+    char granted[RT_GRANTED] = "";
+    struct nest n = {0};
+    pthread_t t;
+
+    assert_int_equal(rt_thread_start(&t, &spec, maker, &n, granted), 0);
+    pthread_join(t, NULL);
+    assert_int_equal(n.rc, 0);
+    assert_int_equal(n.child.policy, SCHED_OTHER);
+    if (n.self.policy == SCHED_OTHER) {
+        assert_non_null(strstr(granted, "refused"));
+        printf("SCHED_FIFO is not to be had here: %s\n", granted);
+        return;
+    }
+    assert_int_equal(n.self.policy, SCHED_FIFO);
+    assert_int_equal(n.self.priority, 50);
+    assert_string_equal(granted, "SCHED_FIFO 50");
+    assert_int_equal(n.io.policy, SCHED_FIFO);
+    assert_int_equal(n.io.priority, 49);
+    if (rt_cpu_count() > 1)
+        assert_int_equal(n.self.cpus, 1);
+}
+
+// Somebody without the right: goes on as SCHED_OTHER and says so, or does not start at all.
+static int try_without_rights(void)
+{
+    struct rlimit none = {0, 0};
+    struct rt_thread_spec spec = {.name = "loop", .cls = RT_CLASS_RT, .priority = 50, .cpu = -1};
+    char granted[RT_GRANTED] = "";
+    struct facts f = {0};
+    pthread_t t;
+
+    setrlimit(RLIMIT_RTPRIO, &none);
+    if (geteuid() == 0 && setuid(65534) != 0)
+        return 1;
+    if (rt_thread_start(&t, &spec, facts_of_me, &f, granted) != 0)
+        return 2;
+    pthread_join(t, NULL);
+    if (f.policy != SCHED_OTHER || strcmp(granted, "SCHED_OTHER (SCHED_FIFO 50 refused: error 1)"))
+        return 3;
+    spec.require_rt = true;
+    if (rt_thread_start(&t, &spec, facts_of_me, &f, granted) != -EPERM)
+        return 4;
+    spec.require_rt = false;
+    spec.cpu = 1 << 20;
+    return rt_thread_start(&t, &spec, facts_of_me, &f, NULL) == -EINVAL ? 0 : 5;
+}
+
+static void refusal_is_reported(void **state)
+{
+    (void)state;
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(try_without_rights());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static _Atomic int go_on;
+
+static void *wait_and_look(void *arg)
+{
+    while (!go_on)
+        usleep(1000);
+    look(arg);
+    return NULL;
+}
+
+static void cores(void **state)
+{
+    (void)state;
+    struct facts f = {0};
+    pthread_t t;
+
+    assert_true(rt_cpu_count() >= 1);
+    assert_true(rt_cpu_count() == 1 ? rt_choose_cpu() == -1
+                                    : (rt_cpus() >> rt_choose_cpu()) == 1);
+    assert_int_equal(rt_thread_create(&t, "w", RT_CLASS_PLAIN, 0, wait_and_look, &f), 0);
+    assert_int_equal(rt_keep_off(t, -1), 0);
+    assert_int_equal(rt_keep_off(t, rt_choose_cpu()), 0);
+    go_on = 1;
+    pthread_join(t, NULL);
+    assert_int_equal(f.cpus, rt_cpu_count() > 1 ? rt_cpu_count() - 1 : 1);
+}
+
+// After the stack was touched, using that much of it faults no page in.
+__attribute__((noinline)) static void use_stack(size_t n)
+{
+    volatile unsigned char deep[64 * 1024];
+
+    for (size_t i = 0; i < n && i < sizeof deep; i += 256)
+        deep[i] = 1;
+}
+
+static void *fault_count(void *arg)
+{
+    struct rusage a, b;
+
+    getrusage(RUSAGE_THREAD, &a);
+    use_stack(64 * 1024);
+    getrusage(RUSAGE_THREAD, &b);
+    *(long *)arg = b.ru_minflt - a.ru_minflt;
+    return NULL;
+}
+
+static void stack_is_there(void **state)
+{
+    (void)state;
+    struct rt_thread_spec spec = {.name = "loop", .cls = RT_CLASS_RT, .cpu = -1};
+    long faults = -1;
+    pthread_t t;
+
+    assert_int_equal(rt_thread_start(&t, &spec, fault_count, &faults, NULL), 0);
+    pthread_join(t, NULL);
+    assert_true(faults >= 0 && faults <= 1); // getrusage's own first call
+}
+
+// ---- what the loop's objects may reach for ----------------------------------------------------
+
+static const char *const objects[] = {"clock", "slot", "ring", "deadline", "ladder", "limit",
+                                      "guard", "gate", "chunks", "loop", "loop_watch"};
+static const char *const allowed[] = {
+    // ours
+    "slot_", "ring_", "hist_add", "schedule_", "ladder_", "limit_", "guard_", "chunks_",
+    "chunk_", "loop_conditions", "clock_",
+    // arithmetic and memory that is already there
+    "mem", "sqrt", "floor", "fmin", "fmax", "exp", "__mem", "_GLOBAL_OFFSET_TABLE_",
+    // the loop's two system calls, and the stack protector
+    "write", "__stack_chk_fail", "__errno_location",
+    // sanitizers' own
+    "__asan_", "__ubsan_", "__sanitizer_", "__tsan_",
+};
+// These begin like something allowed and are plain all the same.
+static const char *const plain[] = {"slot_init", "slot_free", "ring_init", "ring_free",
+                                    "chunks_init", "chunks_free", "hist_summary", "memalign"};
+
+static bool listed(const char *const *list, size_t n, const char *symbol)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(symbol, list[i], strlen(list[i])) == 0)
+            return true;
+    return false;
+}
+#define LISTED(list, symbol) listed(list, sizeof list / sizeof *list, symbol)
+
+static bool build_directory(char *dir, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", dir, size - 1);
+
+    if (n <= 0)
+        return false;
+    dir[n] = 0;
+    for (int up = 0; up < 2; up++) // BUILD/tests/test_rt
+        *strrchr(dir, '/') = 0;
+    return true;
+}
+
+static int check_object(const char *dir, const char *name)
+{
+    char command[4400], symbol[256];
+    int bad = 0, n = 0;
+    FILE *nm;
+
+    snprintf(command, sizeof command, "nm -u -P '%s/daemon/%s.o'", dir, name);
+    nm = popen(command, "r");
+    assert_non_null(nm);
+    while (fscanf(nm, "%255s%*[^\n]", symbol) == 1) {
+        n++;
+        if (LISTED(plain, symbol) || !LISTED(allowed, symbol)) {
+            printf("%s.o reaches for %s\n", name, symbol);
+            bad++;
+        }
+    }
+    assert_int_equal(pclose(nm), 0);
+    return bad;
+}
+
+static void rt_objects_reach_for_nothing(void **state)
+{
+    (void)state;
+    char dir[4096], path[4200];
+    int bad = 0;
+
+    assert_true(build_directory(dir, sizeof dir));
+    snprintf(path, sizeof path, "%s/daemon/loop.o", dir);
+    if (access(path, R_OK) != 0) {
+        printf("skipped: no objects under %s\n", dir);
+        skip();
+    }
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+        bad += check_object(dir, objects[i]);
+    assert_int_equal(bad, 0);
+    printf("(the next line is as it should be) ");
+    assert_int_not_equal(check_object(dir, "loop_init"), 0); // the check can fail
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_threads),
+        cmocka_unit_test(fifo_is_not_inherited),
+        cmocka_unit_test(refusal_is_reported),
+        cmocka_unit_test(cores),
+        cmocka_unit_test(stack_is_there),
+        cmocka_unit_test(rt_objects_reach_for_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
