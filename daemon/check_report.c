@@ -30,7 +30,7 @@ static void policy_facts(struct check *c)
     table_row(t, "directory\t%s", c->cfg.policy.directory);
     table_row(t, "written by\t%s", p->format);
     table_row(t,
-              "network\t%s, %s%s%d cameras; dim %d, %d heads, feed-forward %d, %d + %d "
+              "network\t%s, %s%scameras: %d; dim %d, %d heads, feed-forward %d, %d + %d "
               "layers, %s-norm",
               p->type, p->backbone, *p->backbone ? ", " : "", p->n_cameras, p->dim_model,
               p->n_heads, p->dim_feedforward, p->n_encoder_layers, p->n_decoder_layers,
@@ -44,7 +44,7 @@ static void policy_facts(struct check *c)
     if (p->has_ensemble_coeff)
         table_row(t, "ensembling\tcoefficient %g as trained or configured there",
                   (double)p->ensemble_coeff);
-    table_row(t, "compute\t%d threads; BLAS kernels %s", p->threads, p->blas_core);
+    table_row(t, "compute\tthreads: %d; BLAS kernels %s", p->threads, p->blas_core);
     table_row(t, "memory\tweights %.1f MiB, working %.1f MiB", mib(p->weight_bytes),
               mib(p->activation_bytes));
     fprintf(c->out, "Policy\n");

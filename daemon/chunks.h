@@ -33,17 +33,22 @@
 #include "daemon/guard.h"
 
 enum chunk_mode {
-    CHUNK_REPLACE, CHUNK_CROSSFADE, CHUNK_ENSEMBLE,
-    CHUNK_WEIGHTED_AVERAGE, CHUNK_LATEST_ONLY, CHUNK_AVERAGE, CHUNK_CONSERVATIVE,
+    CHUNK_REPLACE,
+    CHUNK_CROSSFADE,
+    CHUNK_ENSEMBLE,
+    CHUNK_WEIGHTED_AVERAGE,
+    CHUNK_LATEST_ONLY,
+    CHUNK_AVERAGE,
+    CHUNK_CONSERVATIVE,
 };
 enum chunk_interpolation { CHUNK_HOLD, CHUNK_LINEAR, CHUNK_CUBIC };
 
 // Crosses from the infer thread to the loop through a ring; rows follow the header.
 struct chunk {
-    uint64_t id;      // counts inferences from 1
-    ns_t anchor_ns;   // capture time of the observation: row 0's time
-    ns_t oldest_ns;   // capture time of the oldest frame used
-    ns_t ready_ns;    // when the inference was done
+    uint64_t id;    // counts inferences from 1
+    ns_t anchor_ns; // capture time of the observation: row 0's time
+    ns_t oldest_ns; // capture time of the oldest frame used
+    ns_t ready_ns;  // when the inference was done
     int32_t rows, joints;
     float row[]; // (rows, joints) rad, robot's joint order
 };
@@ -52,18 +57,22 @@ size_t chunk_bytes(int rows, int joints);
 struct chunks_config {
     enum chunk_mode mode;
     enum chunk_interpolation interpolation;
-    int rows;         // rows of a chunk that may be executed (horizon)
+    int rows; // rows of a chunk that may be executed (horizon)
     int joints;
-    int capacity;     // live chunks kept at most; the oldest gives way
-    ns_t step_ns;     // policy period
-    ns_t fade_ns;     // crossfade
-    ns_t max_age_ns;  // of a chunk's observation (its anchor), 0 = the chunk's own duration
+    int capacity;    // live chunks kept at most; the oldest gives way
+    ns_t step_ns;    // policy period
+    ns_t fade_ns;    // crossfade
+    ns_t max_age_ns; // of the observation (the anchor), 0 = the chunk's own duration
     double ensemble_coeff;
     bool blend[ACTD_MAX_JOINTS];
 };
 
 enum chunk_verdict {
-    CHUNK_USED, CHUNK_LATE, CHUNK_OUT_OF_ORDER, CHUNK_TOO_OLD, CHUNK_WRONG_SHAPE,
+    CHUNK_USED,
+    CHUNK_LATE,
+    CHUNK_OUT_OF_ORDER,
+    CHUNK_TOO_OLD,
+    CHUNK_WRONG_SHAPE,
     CHUNK_NOT_FINITE,
 };
 #define CHUNK_VERDICTS 6
@@ -73,13 +82,13 @@ struct chunk_target {
     double pos[ACTD_MAX_JOINTS]; // rad
     double vel[ACTD_MAX_JOINTS]; // rad/s, slope of the blended target
     uint64_t newest_id;
-    ns_t anchor_ns;    // of the newest chunk's row 0
-    double row;        // place inside the newest chunk, in rows
-    ns_t oldest_ns;    // capture time of the oldest frame behind it
-    int blended;       // chunks that took part
-    double seam;       // rad: jump of the target caused by a chunk that came into view in this
-                       // tick: the largest difference between with and without it, over the
-                       // blended joints
+    ns_t anchor_ns; // of the newest chunk's row 0
+    double row;     // place inside the newest chunk, in rows
+    ns_t oldest_ns; // capture time of the oldest frame behind it
+    int blended;    // chunks that took part
+    double seam; // rad: jump of the target caused by a chunk that came into view in this
+                 // tick: the largest difference between with and without it, over the
+                 // blended joints
 };
 
 struct chunks; // opaque, allocated by chunks_init

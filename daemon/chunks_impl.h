@@ -1,4 +1,4 @@
-// What chunks.c (rt) and chunks_init.c (plain) share. Nobody else includes this.
+// What chunks.c, chunks_blend.c (rt) and chunks_init.c (plain) share. Nobody else includes this.
 #ifndef ACTD_CHUNKS_IMPL_H
 #define ACTD_CHUNKS_IMPL_H
 
@@ -8,7 +8,7 @@ struct live { // a chunk in use
     uint64_t id;
     ns_t seen_ns;   // capture time of its observation, whatever the anchor became
     ns_t anchor_ns; // time of row 0
-    ns_t end_ns;    // from here on not acted on: rows are over, or the observation too old
+    ns_t end_ns; // from here on not acted on: rows are over, or the observation too old
     ns_t oldest_ns, shown_ns;
     ns_t fade_ns; // of its own fade-in, cut to what the one before covered
     int rows;
@@ -24,7 +24,7 @@ struct chunks {
     struct chunks_config cfg;
     double step_s;
     int n;
-    struct live *live; // (capacity), oldest first
+    struct live *live;   // (capacity), oldest first
     struct share *share; // (capacity), scratch
     double *weight;      // (capacity), exp(-m i)
     float *rows;         // (capacity, cfg.rows, joints)
@@ -32,5 +32,26 @@ struct chunks {
     ns_t newest_seen_ns;
     uint64_t count[CHUNK_VERDICTS];
 };
+
+static inline bool live_usable(const struct live *c, ns_t now)
+{
+    return now >= c->anchor_ns && now < c->end_ns;
+}
+
+struct place { // inside a chunk
+    int row;
+    double part; // [0, 1) of the way to the next row
+};
+struct point { // of one joint: rad, rad/s
+    double pos, vel;
+};
+
+// chunks_blend.c, rt.
+struct place chunks_place(const struct chunks *q, const struct live *c, ns_t now);
+// Shares of all usable chunks shown before `before`, oldest first, into q->share; those that a
+// newer one replaces whole are left out. Returns how many.
+int chunks_share(struct chunks *q, ns_t now, ns_t before);
+// One joint of the blended target, of the first n shares.
+struct point chunks_blend(const struct chunks *q, int n, ns_t now, int joint);
 
 #endif

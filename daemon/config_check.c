@@ -26,23 +26,23 @@ static int refuse_at(const struct checker *c, const char *section, const char *e
                      const char *name, const char *what)
 {
     const char *step[3] = {section, each, name};
-    const struct ynode *root = ytree_root(c->tree), *n = root;
-    int line = root->line, column = root->column;
+    const struct ynode *n = ytree_root(c->tree); // the deepest that is there
+    bool there = true;
     char path[200] = "";
     size_t at = 0;
 
     for (int i = 0; i < 3; i++) {
         if (!*step[i])
             continue;
-        n = n ? ynode_get(n, step[i]) : NULL;
-        if (n) { // the value when it is a scalar or a list, the key of a mapping
-            line = n->kind == YNODE_MAP ? n->key_line : n->line;
-            column = n->kind == YNODE_MAP ? n->key_column : n->column;
-        }
+        const struct ynode *below = there ? ynode_get(n, step[i]) : NULL;
+        there = below != NULL;
+        n = there ? below : n;
         at += (size_t)snprintf(path + at, sizeof path - at, "%s%.60s", at ? "." : "",
                                step[i]);
     }
-    return ytree_refuse(ytree_file(c->tree), line, column, c->err, "%s: %s", path, what);
+    bool by_key = n->kind == YNODE_MAP && n->key; // a value stands at its own place
+    return ytree_refuse(ytree_file(c->tree), by_key ? n->key_line : n->line,
+                        by_key ? n->key_column : n->column, c->err, "%s: %s", path, what);
 }
 
 // ---- joints and cameras ---------------------------------------------------------------

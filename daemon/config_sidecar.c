@@ -167,7 +167,7 @@ static int read_sidecar(const struct reader *r, const struct ynode *root)
         rc = action ? read_names(r, action, s->action[0], CONFIG_NAME, ACTD_MAX_JOINTS,
                                  &s->n_action)
                     : missing(r, "action_names", "a list of names");
-    if (!rc && s->n_action == 0)
+    if (!rc && action && s->n_action == 0)
         rc = refuse_value(r, action, "expected at least one name");
     if (!rc)
         rc = units ? read_units(r, units)

@@ -27,7 +27,8 @@ void hist_add(struct histogram *h, ns_t value_ns)
 
 void schedule_start(struct schedule *s, ns_t first_ns, ns_t period_ns)
 {
-    *s = (struct schedule){.start_ns = first_ns, .period_ns = period_ns, .next_ns = first_ns};
+    *s = (struct schedule){
+        .start_ns = first_ns, .period_ns = period_ns, .next_ns = first_ns};
 }
 
 ns_t schedule_woke(const struct schedule *s, ns_t now)

@@ -22,8 +22,8 @@ struct histogram_summary {
     ns_t p50_ns, p99_ns, max_ns;
 };
 
-void hist_add(struct histogram *h, ns_t value_ns);                                // rt
-struct histogram_summary hist_summary(const struct histogram *h);                 // plain
+void hist_add(struct histogram *h, ns_t value_ns);                // rt
+struct histogram_summary hist_summary(const struct histogram *h); // plain
 // Of what was added between two copies (plain): for "in the last second". max_ns is the
 // upper bound of the highest bucket that grew.
 struct histogram_summary hist_summary_since(const struct histogram *h, uint64_t *previous

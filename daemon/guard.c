@@ -44,7 +44,8 @@ static void begin(struct guard_result *out)
     out->first_joint = -1;
 }
 
-static void publish(struct guard *g, int i, const struct limit_step *s, struct guard_result *out)
+static void publish(struct guard *g, int i, const struct limit_step *s,
+                    struct guard_result *out)
 {
     g->acc[i] = (s->vel - g->vel[i]) / g->period_s;
     g->vel[i] = s->vel;
@@ -77,8 +78,8 @@ static double within(double x, double lo, double hi)
 
 // How fast the target of joint i moves, and how that changed, as far as the limits go: a jump of
 // the target is not a speed that the arm should arrive with.
-static double target_motion(struct guard *g, int i, double wanted, const double *wanted_vel,
-                            double *acc)
+static double target_motion(struct guard *g, int i, double wanted,
+                            const double *wanted_vel, double *acc)
 {
     double top = g->lim.velocity[i], before = g->wanted_vel[i];
     double v = wanted_vel != NULL ? wanted_vel[i] : (wanted - g->wanted[i]) / g->period_s;
@@ -90,12 +91,13 @@ static double target_motion(struct guard *g, int i, double wanted, const double 
     return v;
 }
 
-int guard_apply(struct guard *g, const double *wanted, const double *wanted_vel, double scale,
-                struct guard_result *out)
+int guard_apply(struct guard *g, const double *wanted, const double *wanted_vel,
+                double scale, struct guard_result *out)
 {
     int n = g->lim.n;
 
-    if (!finite_vector(wanted, n) || (wanted_vel != NULL && !finite_vector(wanted_vel, n))) {
+    if (!finite_vector(wanted, n) ||
+        (wanted_vel != NULL && !finite_vector(wanted_vel, n))) {
         g->refused++;
         return -EDOM;
     }
@@ -138,7 +140,8 @@ bool guard_at_rest(const struct guard *g)
     return true;
 }
 
-void guard_stopping(const struct guard_limits *lim, int j, double *time_s, double *distance)
+void guard_stopping(const struct guard_limits *lim, int j, double *time_s,
+                    double *distance)
 {
     *time_s = lim->velocity[j] / lim->stop_acceleration[j];
     *distance = lim->velocity[j] * *time_s / 2;

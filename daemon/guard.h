@@ -14,7 +14,11 @@
 
 // Values equal actd.v1.Limit.
 enum guard_limit {
-    GUARD_NONE = 0, GUARD_POSITION, GUARD_VELOCITY, GUARD_ACCELERATION, GUARD_JERK,
+    GUARD_NONE = 0,
+    GUARD_POSITION,
+    GUARD_VELOCITY,
+    GUARD_ACCELERATION,
+    GUARD_JERK,
 };
 #define GUARD_LIMITS 5
 
@@ -29,11 +33,12 @@ struct guard_limits { // rad, rad/s, rad/s^2, rad/s^3 (metres for sliding joints
 struct guard {
     struct guard_limits lim;
     double period_s;
-    double pos[ACTD_MAX_JOINTS], vel[ACTD_MAX_JOINTS], acc[ACTD_MAX_JOINTS]; // as published
-    double wanted[ACTD_MAX_JOINTS], wanted_vel[ACTD_MAX_JOINTS]; // last target, inside limits
+    // As published, and the last target inside the limits.
+    double pos[ACTD_MAX_JOINTS], vel[ACTD_MAX_JOINTS], acc[ACTD_MAX_JOINTS];
+    double wanted[ACTD_MAX_JOINTS], wanted_vel[ACTD_MAX_JOINTS];
     uint64_t limited[ACTD_MAX_JOINTS][GUARD_LIMITS]; // times each limit acted
     uint64_t refused;                                // vectors that were not finite
-    uint64_t jerk_broken; // times jerk gave way: position, velocity, acceleration come first
+    uint64_t jerk_broken; // times jerk gave way to position, velocity or acceleration
 };
 
 struct guard_result {
@@ -65,11 +70,13 @@ bool guard_at_rest(const struct guard *g);
 // The last gate (gate.c), written apart from the code above and sharing none of it: true if this
 // command is finite, inside hard limits, and no further from the previous one than the
 // velocity limit allows. Called by the loop just before a command is handed to the bus.
-bool guard_gate(const struct guard_limits *lim, double period_s, const double *previous /*(n)*/,
-                const double *command /*(n)*/, const double *velocity /*(n)*/);
+bool guard_gate(const struct guard_limits *lim, double period_s,
+                const double *previous /*(n)*/, const double *command /*(n)*/,
+                const double *velocity /*(n)*/);
 
 // Worst time and distance to rest of joint j from its top velocity, with stop_acceleration:
 // V / S and V² / (2 S), the sequence of guard_brake(hard) being shorter by half a step.
-void guard_stopping(const struct guard_limits *lim, int j, double *time_s, double *distance);
+void guard_stopping(const struct guard_limits *lim, int j, double *time_s,
+                    double *distance);
 
 #endif

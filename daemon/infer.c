@@ -1,8 +1,10 @@
 // Which observation: the newest frame of the primary camera is the anchor, at its capture time
-// T. Every other camera gives its newest frame, the joints their sample nearest to T; each must
-// lie within max_skew of T or the inference is not made. T becomes the chunk's anchor, so what
-// the policy saw and when each row is due hang on one number, and a slow inference merely loses
-// the rows that have passed meanwhile.
+// T. Frames of one instant arrive one after the other, so the worker gives each other camera up
+// to one of its periods to bring the frame that belongs to T (captured within half a period of
+// it); after that the newest must do. The joints give their sample nearest to T. Each must lie
+// within max_skew of T or the inference is not made. T becomes the chunk's anchor, so what the
+// policy saw and when each row is due hang on one number, and a slow inference merely loses the
+// rows that have passed meanwhile.
 //
 // When: `continuous` starts with every new anchor; `rows` once every_rows rows have passed since
 // the last anchor, earlier if the recent latency would otherwise outlast the chunk. The latency
@@ -77,17 +79,32 @@ static bool due(const struct infer *w, ns_t anchor_ns)
     return since >= (running || wait < IDLE_PERIOD_NS ? wait : IDLE_PERIOD_NS);
 }
 
-// A new frame of the primary camera, wanted by the loop and due by the trigger.
+// Has every camera brought the frame that belongs to the anchor, or had its time to?
+static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_ns)
+{
+    for (int i = 0; i < w->info->n_cameras; i++) {
+        int c = w->binding->camera_of[i];
+        ns_t period = w->cfg.camera_period_ns[c];
+        ns_t capture =
+            atomic_load_explicit(&w->board->camera[c].capture_ns, memory_order_relaxed);
+        if (capture < anchor_ns - period / 2 && since_received_ns < period)
+            return false;
+    }
+    return true;
+}
+
+// A new frame of the primary camera, wanted by the loop, due by the trigger, in company.
 static bool triggered(const struct infer *w)
 {
     const struct camera_mark *m = &w->board->camera[w->binding->primary];
     ns_t capture = atomic_load_explicit(&m->capture_ns, memory_order_relaxed);
+    ns_t received = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
     struct loop_report r;
     if (capture == 0 || capture <= w->last_anchor_ns)
         return false;
     if (!slot_read(&w->board->report, &r) || !r.wants_inference)
         return false;
-    return due(w, capture);
+    return due(w, capture) && complete(w, capture, clock_now_ns() - received);
 }
 
 static int decode_all(struct infer *w)
@@ -233,8 +250,8 @@ static int infer_alloc(struct infer **out, const struct policy_info *info)
     if (!w)
         return -ENOMEM;
     w->state = calloc((size_t)info->state_dim, sizeof *w->state);
-    w->actions = calloc((size_t)info->chunk_size * (size_t)info->action_dim,
-                        sizeof *w->actions);
+    w->actions =
+        calloc((size_t)info->chunk_size * (size_t)info->action_dim, sizeof *w->actions);
     *out = w;
     return w->state && w->actions ? 0 : -ENOMEM;
 }

@@ -14,11 +14,12 @@
 
 struct infer_config {
     enum config_trigger trigger;
-    int every_rows;   // start the next inference when this many rows of the last have passed
+    int every_rows; // start the next inference when this many rows of the last have passed
     int horizon_rows; // rows of a chunk that may be executed
     ns_t step_ns;     // policy period
     ns_t max_skew_ns; // between the anchor and another stream's sample
-    int cpu_not;      // core the loop owns, -1 = none: the worker keeps off it
+    ns_t camera_period_ns[POLICY_MAX_CAMERAS]; // as declared, by config camera
+    int cpu_not; // core the loop owns, -1 = none: the worker keeps off it
 };
 
 // Inferences that were not made, by cause.

@@ -218,7 +218,7 @@ static void say_next(FILE *say, const struct init_facts *facts, const char *side
     const struct config_sidecar *s = &facts->side;
     bool guessed = true;
 
-    fprintf(say, "%s %s: %d states, %d actions, %d cameras\n",
+    fprintf(say, "%s %s: states: %d, actions: %d, cameras: %d\n",
             facts->kept ? "kept " : "wrote", sidecar, s->n_state, s->n_action,
             s->n_cameras);
     fprintf(say, "wrote %s\n\nStill to do, in %s:\n", robot, robot);

@@ -32,14 +32,14 @@
 #define ANYWHERE    (S(INIT) | IDLE | MOVING | S(STOPPING) | S(STOPPED))
 
 // Whatever keeps an arm from being armed.
-#define UNFIT                                                                                  \
-    (C(JOINTS_MISSING) | C(JOINTS_LATE) | C(JOINTS_STALE) | C(CAMERA_MISSING) |                \
-     C(CAMERA_LATE) | C(CAMERA_STALE) | C(NOT_FINITE_AGAIN) | C(FOLLOWING_LONG) |              \
+#define UNFIT                                                                     \
+    (C(JOINTS_MISSING) | C(JOINTS_LATE) | C(JOINTS_STALE) | C(CAMERA_MISSING) |   \
+     C(CAMERA_LATE) | C(CAMERA_STALE) | C(NOT_FINITE_AGAIN) | C(FOLLOWING_LONG) | \
      C(TICK_GAP) | C(OUT_OF_LIMITS) | C(POLICY_FAILED) | C(GATE))
 // Whatever may have latched a stop, as far as it can still be there. A stream that is missing
 // or a pose outside the limits does not count: WAITING waits for those.
-#define CAUSE                                                                                  \
-    (C(JOINTS_STALE) | C(CAMERA_STALE) | C(NOT_FINITE_AGAIN) | C(FOLLOWING_LONG) |             \
+#define CAUSE                                                                      \
+    (C(JOINTS_STALE) | C(CAMERA_STALE) | C(NOT_FINITE_AGAIN) | C(FOLLOWING_LONG) | \
      C(TICK_GAP) | C(POLICY_FAILED) | C(GATE) | C(REQ_STOP) | C(REQ_ESTOP))
 #define HOLDING (C(JOINTS_LATE) | C(NOT_FINITE) | C(FOLLOWING))
 #define NO_ROWS (C(NO_CHUNK) | C(CHUNK_TOO_OLD))
@@ -80,7 +80,8 @@ static const struct row table[] = {
     {S(HOLD), ANY, C(APPROACHED), HOLDING | NO_ROWS, LADDER_RUNNING, REASON_NONE},
     {S(HOLD), ALWAYS, 0, HOLDING | C(APPROACHED), LADDER_APPROACH, REASON_NONE},
     // An approach that never arrives: no rows came, or the policy wants what is out of reach.
-    {S(APPROACH), ALL, C(APPROACH_LONG) | C(NO_CHUNK), 0, LADDER_DISARMING, REASON_NO_CHUNK},
+    {S(APPROACH), ALL, C(APPROACH_LONG) | C(NO_CHUNK), 0, LADDER_DISARMING,
+     REASON_NO_CHUNK},
     {S(APPROACH), ANY, C(APPROACH_LONG), 0, LADDER_DISARMING, REASON_OUT_OF_LIMITS},
     {S(APPROACH), ANY, C(AT_TARGET), NO_ROWS, LADDER_RUNNING, REASON_NONE},
     {S(STOPPING), ANY, C(AT_REST), 0, LADDER_STOPPED, REASON_NONE},
@@ -151,16 +152,18 @@ static const char *const state_names[] = {
     "UNSPECIFIED", "INIT",     "WAITING", "READY", "APPROACH",  "RUNNING",
     "HOLD",        "STOPPING", "STOPPED", "ESTOP", "DISARMING",
 };
-static_assert(sizeof state_names / sizeof *state_names == LADDER_STATES, "a name per state");
+static_assert(sizeof state_names / sizeof *state_names == LADDER_STATES,
+              "a name per state");
 static_assert(LADDER_DISARMING == LADDER_STATES - 1, "the last state is the last name");
 
 static const char *const reason_names[] = {
-    "NONE",         "STARTING",        "JOINTS_MISSING", "JOINTS_STALE",
-    "CAMERA_MISSING", "CAMERA_STALE",  "NO_CHUNK",       "CHUNK_TOO_OLD",
-    "NOT_FINITE",   "FOLLOWING_ERROR", "POLICY_FAILED",  "TICK_GAP",
-    "OPERATOR",     "ESTOP",           "OUT_OF_LIMITS",  "INTERNAL",
+    "NONE",           "STARTING",        "JOINTS_MISSING", "JOINTS_STALE",
+    "CAMERA_MISSING", "CAMERA_STALE",    "NO_CHUNK",       "CHUNK_TOO_OLD",
+    "NOT_FINITE",     "FOLLOWING_ERROR", "POLICY_FAILED",  "TICK_GAP",
+    "OPERATOR",       "ESTOP",           "OUT_OF_LIMITS",  "INTERNAL",
 };
-static_assert(sizeof reason_names / sizeof *reason_names == LADDER_REASONS, "a name per reason");
+static_assert(sizeof reason_names / sizeof *reason_names == LADDER_REASONS,
+              "a name per reason");
 static_assert(REASON_INTERNAL == LADDER_REASONS - 1, "the last reason is the last name");
 
 const char *ladder_state_name(enum ladder_state s)

@@ -24,7 +24,7 @@
 // Rounding of a position of a few rad, seen as velocity, must not count as exceeding a limit.
 #define SLACK_POS   1e-12
 #define JERK_MARGIN 1.5
-#define BISECTIONS  12 // of a window of 2 jerk dt: to 1/4096 of it
+#define BISECTIONS  8 // of a window of 2 jerk dt: to 1/256 of it
 
 static double clamp(double x, double lo, double hi)
 {
@@ -37,7 +37,7 @@ double limit_brake_speed(double room, double rate, double dt)
 
     if (room <= 0)
         return 0;
-    n = floor((sqrt(1 + 8 * room / unit) - 1) / 2); // whole steps of the sequence after the first
+    n = floor((sqrt(1 + 8 * room / unit) - 1) / 2); // whole steps after the first
     return (room / dt + rate * dt * n * (n + 1) / 2) / (n + 1);
 }
 
@@ -58,14 +58,16 @@ static double stop_distance(double v, double a, double A, double J)
 double limit_advance(double v, double a, double A, double J, double dt)
 {
     double top = a > 0 ? v + a * a / (2 * J) : v; // peak velocity
+    double margin = JERK_MARGIN * dt * top;
 
     if (top <= 0)
         return 0; // never moves forward again
-    if (v < 0)    // crosses zero with what is left of a; the way back before counts for nothing
-        return stop_distance(0, sqrt(fmax(a * a + 2 * J * v, 0)), A, J) + JERK_MARGIN * dt * top;
+    // Crosses zero with what is left of a; the way back before that counts for nothing.
+    if (v < 0)
+        return stop_distance(0, sqrt(fmax(a * a + 2 * J * v, 0)), A, J) + margin;
     if (a < 0 && v < a * a / (2 * J)) // stops while |a| shrinks: below the chord of v(t)
-        return v * v / -a + JERK_MARGIN * dt * v;
-    return stop_distance(v, a, A, J) + JERK_MARGIN * dt * top;
+        return v * v / -a + margin;
+    return stop_distance(v, a, A, J) + margin;
 }
 
 // Velocity when a has come down to 0 by jerk alone, discrete and exact.
@@ -164,9 +166,13 @@ static double largest(const struct ask *q, double lo, double hi)
     return lo;
 }
 
-static struct ask ask_wall(const struct limit_joint *j, const struct limit_state *s, double sign)
+static struct ask ask_wall(const struct limit_joint *j, const struct limit_state *s,
+                           double sign)
 {
-    return (struct ask){.j = j, .s = s, .sign = sign, .top = j->velocity,
+    return (struct ask){.j = j,
+                        .s = s,
+                        .sign = sign,
+                        .top = j->velocity,
                         .room = sign > 0 ? j->max - s->pos : s->pos - j->min,
                         .most = j->acceleration};
 }
@@ -185,8 +191,8 @@ static double brake_law(const struct limit_joint *j, const struct limit_state *s
 }
 
 // Which accelerations the position and velocity limits leave: [*lo, *hi].
-static void jerk_window(const struct limit_joint *j, const struct limit_state *s, double *lo,
-                        double *hi)
+static void jerk_window(const struct limit_joint *j, const struct limit_state *s,
+                        double *lo, double *hi)
 {
     double A = j->acceleration, b = brake_law(j, s);
     double least = clamp(s->acc - j->jerk * j->period_s, -A, A);
@@ -202,8 +208,8 @@ static void jerk_window(const struct limit_joint *j, const struct limit_state *s
 // May the target be met in this very tick? Its own motion is known only as differences, so a
 // moving one is met with up to a tick of the acceleration and two of the jerk between them; one
 // that stands still only with what the next tick can take away again.
-static bool meets(const struct limit_joint *j, double direct, double passing, double wanted_vel,
-                  double wanted_acc)
+static bool meets(const struct limit_joint *j, double direct, double passing,
+                  double wanted_vel, double wanted_acc)
 {
     double dt = j->period_s, jerk_step = j->jerk * dt;
 
@@ -214,17 +220,22 @@ static bool meets(const struct limit_joint *j, double direct, double passing, do
 }
 
 static double jerk_towards(const struct limit_joint *j, const struct limit_state *s,
-                           double wanted, double wanted_vel, double wanted_acc, double scale,
-                           enum guard_limit *limit)
+                           double wanted, double wanted_vel, double wanted_acc,
+                           double scale, enum guard_limit *limit)
 {
     double dt = j->period_s, direct = ((wanted - s->pos) / dt - s->vel) / dt;
     double slack = 4 * SLACK_POS / (dt * dt);
-    double passing = s->vel + direct * dt - wanted_vel; // how fast it would pass the target
+    double passing = s->vel + direct * dt - wanted_vel; // relative to the target
     double lo, hi, a;
     double sign = wanted - s->pos - wanted_vel * dt >= 0 ? 1 : -1;
-    struct ask target = {.j = j, .s = s, .sign = sign, .to_target = true,
-                         .room = (wanted - s->pos) * sign, .vel = wanted_vel * sign,
-                         .acc = wanted_acc * sign, .most = j->acceleration * scale};
+    struct ask target = {.j = j,
+                         .s = s,
+                         .sign = sign,
+                         .to_target = true,
+                         .room = (wanted - s->pos) * sign,
+                         .vel = wanted_vel * sign,
+                         .acc = wanted_acc * sign,
+                         .most = j->acceleration * scale};
 
     jerk_window(j, s, &lo, &hi);
     if (direct >= lo - slack && direct <= hi + slack &&

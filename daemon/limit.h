@@ -10,11 +10,12 @@ struct limit_joint {
     double min, max, velocity, acceleration, jerk; // rad, s; jerk 0 = none
     double period_s;
 };
-struct limit_state { // as published last: position, and backward differences over one period
+struct
+    limit_state { // as published last: position, and backward differences over one period
     double pos, vel, acc;
 };
 struct limit_step {
-    double pos, vel; // pos = state.pos + vel * period, to the last bits
+    double pos, vel;        // pos = state.pos + vel * period, to the last bits
     enum guard_limit limit; // the last limit that changed something
     bool jerk_broken; // position, velocity and acceleration could not be kept within jerk
 };

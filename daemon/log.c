@@ -31,6 +31,8 @@ void log_line(enum log_level level, const char *format, ...)
     struct tm tm;
     if (localtime_r(&now, &tm))
         strftime(stamp, sizeof stamp, "%H:%M:%S ", &tm);
-    const char *word = level == LOG_ERROR ? "error: " : level == LOG_WARN ? "warning: " : "";
+    const char *word = level == LOG_ERROR  ? "error: "
+                       : level == LOG_WARN ? "warning: "
+                                           : "";
     fprintf(stderr, "%s%s%s\n", stamp, word, text);
 }

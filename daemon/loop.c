@@ -9,8 +9,10 @@
 
 #include "daemon/loop_impl.h"
 
-static_assert((uint32_t)BOARD_ARM << 24 == (uint32_t)LADDER_C_REQ_ARM, "requests are bits 24…");
-static_assert((uint32_t)BOARD_RESET << 24 == (uint32_t)LADDER_C_REQ_RESET, "in this order");
+static_assert((uint32_t)BOARD_ARM << 24 == (uint32_t)LADDER_C_REQ_ARM,
+              "requests are bits 24…");
+static_assert((uint32_t)BOARD_RESET << 24 == (uint32_t)LADDER_C_REQ_RESET,
+              "in this order");
 
 #define REQUEST_SHIFT 24
 
@@ -51,7 +53,8 @@ static void take_chunks(struct loop *l, ns_t now)
 // What the policy wants now. While nothing has been executed that is its first row.
 static void look(struct loop *l, ns_t now)
 {
-    bool executing = l->state == LADDER_RUNNING || (l->state == LADDER_HOLD && l->approached);
+    bool executing =
+        l->state == LADDER_RUNNING || (l->state == LADDER_HOLD && l->approached);
 
     l->target_rc = executing ? chunks_target(l->chunks, now, &l->target)
                              : chunks_first(l->chunks, now, &l->target);
@@ -79,7 +82,8 @@ static void start_from_measured(struct loop *l)
     double pose[ACTD_MAX_JOINTS];
 
     for (int i = 0; i < l->cfg.joints; i++)
-        pose[i] = fmin(fmax(l->joints.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
+        pose[i] =
+            fmin(fmax(l->joints.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
     guard_reset(&l->guard, pose);
 }
 
@@ -98,13 +102,14 @@ static void enter(struct loop *l, enum ladder_state to, ns_t now)
     }
     if (to == LADDER_RUNNING && from == LADDER_APPROACH) {
         l->approached = true;
-        (void)chunks_begin(l->chunks, now); // there is one: the approach arrived at its row 0
+        (void)chunks_begin(l->chunks, now); // can not fail: it arrived at this row 0
         look(l, now);
     }
 }
 
 // Why the ladder is where it is, for commands and status.
-static void explain(struct loop *l, struct ladder_step step, bool moved, uint32_t conditions)
+static void explain(struct loop *l, struct ladder_step step, bool moved,
+                    uint32_t conditions)
 {
     enum ladder_reason cause = ladder_cause(conditions);
 
@@ -117,8 +122,9 @@ static void explain(struct loop *l, struct ladder_step step, bool moved, uint32_
     case LADDER_APPROACH:
     case LADDER_RUNNING:
         // APPROACH waits for rows. What else is wrong here shows as degraded.
-        l->reason = cause == REASON_NO_CHUNK || cause == REASON_CHUNK_TOO_OLD ? cause
-                                                                             : REASON_NONE;
+        l->reason = cause == REASON_NO_CHUNK || cause == REASON_CHUNK_TOO_OLD
+                        ? cause
+                        : REASON_NONE;
         break;
     case LADDER_HOLD:
         l->reason = cause != REASON_NONE ? cause : l->reason;
@@ -142,7 +148,8 @@ static void decide(struct loop *l, ns_t now)
 
 // ---- command ---------------------------------------------------------------------------------
 
-static void towards(struct loop *l, const double *vel, double scale, struct guard_result *r)
+static void towards(struct loop *l, const double *vel, double scale,
+                    struct guard_result *r)
 {
     if (l->target_rc != 0 || guard_apply(&l->guard, l->target.pos, vel, scale, r) != 0)
         guard_brake(&l->guard, false, r);
@@ -178,8 +185,8 @@ static ns_t age(ns_t at, ns_t now)
 static void fill(struct loop *l, const struct guard_result *r, ns_t now)
 {
     struct command *c = &l->command;
-    bool driven = l->target_rc == 0 &&
-                  (l->state == LADDER_APPROACH || l->state == LADDER_RUNNING);
+    bool driven =
+        l->target_rc == 0 && (l->state == LADDER_APPROACH || l->state == LADDER_RUNNING);
     size_t size = (size_t)l->cfg.joints * sizeof(double);
 
     memset(c, 0, sizeof *c);
@@ -209,15 +216,15 @@ static bool make_command(struct loop *l, ns_t now)
     struct guard_result r;
 
     l->gate_refused = false;
-    if (!l->joints_seen || (!l->armed_before && l->outside))
+    if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale)))
         return false;
     if (!l->armed_before)
         start_from_measured(l);
     memcpy(before, l->guard.pos, sizeof before);
     move(l, &r);
     fill(l, &r, now);
-    l->gate_refused = !guard_gate(&l->cfg.limits, l->guard.period_s, before, l->command.pos,
-                                  l->command.vel);
+    l->gate_refused = !guard_gate(&l->cfg.limits, l->guard.period_s, before,
+                                  l->command.pos, l->command.vel);
     if (!l->gate_refused)
         return true;
     guard_reset(&l->guard, before); // the command was never made
@@ -225,7 +232,8 @@ static bool make_command(struct loop *l, ns_t now)
     return false;
 }
 
-static void publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline, ns_t lateness)
+static void publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
+                    ns_t lateness)
 {
     static const uint64_t one = 1;
     struct command *c = &l->command;
@@ -280,7 +288,8 @@ static void report(struct loop *l, ns_t now)
     slot_write(&l->board->report, r);
 }
 
-void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns, ns_t (*clock)(void))
+void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
+               ns_t (*clock)(void))
 {
     ns_t deadline = now_ns - lateness_ns + l->period_ns; // when the next tick is due
 

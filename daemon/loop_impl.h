@@ -4,11 +4,13 @@
 
 #include "daemon/loop.h"
 
-#define LOOP_LIMIT_SLACK 0.002 // rad: a joint may rest this far beyond its limit, as measured
-#define LOOP_APPROACH_NS (30 * NS_PER_S) // an approach that has not arrived by then is given up
-#define LOOP_BAD_CHUNKS  2  // chunks in a row that are not finite: stop
-#define LOOP_BAD_TARGETS 5  // ticks in a row with a target that is not finite: stop
-#define LOOP_FAILURES    3  // failed inferences in a row: stop
+#define LOOP_LIMIT_SLACK \
+    0.002 // rad: a joint may rest this far beyond its limit, as measured
+#define LOOP_APPROACH_NS \
+    (30 * NS_PER_S)        // an approach that has not arrived by then is given up
+#define LOOP_BAD_CHUNKS  2 // chunks in a row that are not finite: stop
+#define LOOP_BAD_TARGETS 5 // ticks in a row with a target that is not finite: stop
+#define LOOP_FAILURES    3 // failed inferences in a row: stop
 
 struct loop {
     struct loop_config cfg;
@@ -27,16 +29,16 @@ struct loop {
     // What the loop remembers.
     enum ladder_state state;
     enum ladder_reason reason;
-    bool armed_before; // since start: the idle pose is then the last commanded one
-    bool approached;   // since arming
-    bool gate_refused; // in the last tick
+    bool armed_before;   // since start: the idle pose is then the last commanded one
+    bool approached;     // since arming
+    bool gate_refused;   // in the last tick
     bool degraded, live; // live: fit for an inference
-    bool outside;        // the measured pose is outside the limits
+    bool outside, stale; // the measured pose is outside the limits; is too old to be true
     ns_t hold_since_ns, approach_since_ns;
-    int fresh;                       // ticks in a row
-    int following[ACTD_MAX_JOINTS];  // ticks in a row above the bound
-    int bad_chunks, bad_targets;     // in a row
-    bool ran;                        // at least one tick
+    int fresh;                      // ticks in a row
+    int following[ACTD_MAX_JOINTS]; // ticks in a row above the bound
+    int bad_chunks, bad_targets;    // in a row
+    bool ran;                       // at least one tick
     uint64_t last_tick;
     ns_t last_now_ns;
 

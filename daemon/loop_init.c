@@ -16,7 +16,8 @@ static int check(const struct loop_config *c)
     const struct guard_limits *l = &c->limits;
 
     if (c->joints < 1 || c->joints > ACTD_MAX_JOINTS || l->n != c->joints ||
-        c->chunks.joints != c->joints || c->n_cameras < 0 || c->n_cameras > POLICY_MAX_CAMERAS)
+        c->chunks.joints != c->joints || c->n_cameras < 0 ||
+        c->n_cameras > POLICY_MAX_CAMERAS)
         return -EINVAL;
     if (!positive(c->control_hz) || c->joints_period_ns < 1 || c->hold_ns < 0 ||
         c->tick_gap_ns < 1 || !(c->approach_scale > 0 && c->approach_scale <= 1) ||

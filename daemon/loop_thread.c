@@ -34,8 +34,10 @@ static void *run(void *arg)
 int loop_thread_start(struct loop_thread **out, struct loop *l,
                       const struct loop_thread_config *cfg, char granted[64])
 {
-    struct rt_thread_spec spec = {.name = "actd-loop", .cls = RT_CLASS_RT,
-                                  .priority = cfg->priority, .cpu = cfg->cpu,
+    struct rt_thread_spec spec = {.name = "actd-loop",
+                                  .cls = RT_CLASS_RT,
+                                  .priority = cfg->priority,
+                                  .cpu = cfg->cpu,
                                   .require_rt = cfg->require_rt};
     struct loop_thread *t = calloc(1, sizeof *t);
     int rc;

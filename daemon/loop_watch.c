@@ -9,14 +9,14 @@
 
 #include "daemon/loop_impl.h"
 
-#define JOINTS_FLAG 2 // periods of the stream's own declared rate
-#define JOINTS_HOLD 3
-#define JOINTS_STOP 5
-#define JOINTS_STOP_NS   (100 * NS_PER_MS) // or this, whichever is longer
-#define CAMERA_LATE      3
-#define CAMERA_LATE_NS   (100 * NS_PER_MS)
-#define CAMERA_STALE     10
-#define CAMERA_STALE_NS  (500 * NS_PER_MS)
+#define JOINTS_FLAG     2 // periods of the stream's own declared rate
+#define JOINTS_HOLD     3
+#define JOINTS_STOP     5
+#define JOINTS_STOP_NS  (100 * NS_PER_MS) // or this, whichever is longer
+#define CAMERA_LATE     3
+#define CAMERA_LATE_NS  (100 * NS_PER_MS)
+#define CAMERA_STALE    10
+#define CAMERA_STALE_NS (500 * NS_PER_MS)
 
 static ns_t longer(ns_t a, ns_t b)
 {
@@ -46,6 +46,7 @@ static uint32_t watch_joints(struct loop *l, ns_t now)
             l->joints.pos[i] > l->cfg.limits.max[i] + LOOP_LIMIT_SLACK)
             c |= LADDER_C_OUT_OF_LIMITS;
     l->outside = c & LADDER_C_OUT_OF_LIMITS;
+    l->stale = c & LADDER_C_JOINTS_STALE;
     return c;
 }
 
@@ -54,7 +55,8 @@ static uint32_t watch_cameras(struct loop *l, ns_t now)
     uint32_t c = 0;
 
     for (int i = 0; i < l->cfg.n_cameras; i++) {
-        ns_t at = atomic_load_explicit(&l->board->camera[i].received_ns, memory_order_acquire);
+        ns_t at =
+            atomic_load_explicit(&l->board->camera[i].received_ns, memory_order_acquire);
         ns_t period = l->cfg.camera_period_ns[i];
 
         if (at == 0) {
@@ -96,7 +98,8 @@ static uint32_t watch_following(struct loop *l)
 
 static uint32_t watch_policy(struct loop *l)
 {
-    uint32_t failed = atomic_load_explicit(&l->board->policy_failures, memory_order_relaxed);
+    uint32_t failed =
+        atomic_load_explicit(&l->board->policy_failures, memory_order_relaxed);
     bool wanted = l->state == LADDER_APPROACH || l->state == LADDER_RUNNING ||
                   l->state == LADDER_HOLD;
     uint32_t c = 0;
@@ -125,7 +128,8 @@ static bool at_target(const struct loop *l)
     if (l->state != LADDER_APPROACH || l->target_rc != 0)
         return false;
     for (int i = 0; i < l->cfg.joints; i++) {
-        double want = fmin(fmax(l->target.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
+        double want =
+            fmin(fmax(l->target.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
 
         if (fabs(l->guard.pos[i] - want) > l->cfg.approach_tolerance)
             return false;

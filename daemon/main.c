@@ -19,29 +19,38 @@
 static const char help[] =
     "usage: actd COMMAND [options]\n"
     "\n"
-    "actd drives a robot with a LeRobot ACT policy: cameras and joint states in, joint commands\n"
+    "actd drives a robot with a LeRobot ACT policy: cameras and joint states in, joint "
+    "commands\n"
     "out at a fixed rate, every limit kept.\n"
     "\n"
     "  inspect CHECKPOINT_DIR   what is in a checkpoint, and whether it can be trusted\n"
-    "  init CHECKPOINT_DIR      write policy.yaml and robot.yaml with all that can be known\n"
+    "  init CHECKPOINT_DIR      write policy.yaml and robot.yaml with all that can be "
+    "known\n"
     "  check -c robot.yaml      load everything as run would, print every resolved fact\n"
-    "  run -c robot.yaml        drive the robot (comes up disarmed; --arm to arm by itself)\n"
+    "  run -c robot.yaml        drive the robot (comes up disarmed; --arm to arm by "
+    "itself)\n"
     "\n"
-    "`actd COMMAND --help` says more; the manual is `man actd`. `actd --version` says which.\n";
+    "`actd COMMAND --help` says more; the manual is `man actd`. `actd --version` says "
+    "which.\n";
 
 static const char run_help[] =
     "usage: actd run -c robot.yaml [--arm] [--seconds N]\n"
     "\n"
-    "Drives the robot. A start never moves it: the measured pose is published and held until the\n"
-    "ladder is READY and somebody arms. Ctrl-C and SIGTERM ramp to rest inside the limits first.\n"
+    "Drives the robot. A start never moves it: the measured pose is published and held "
+    "until the\n"
+    "ladder is READY and somebody arms. Ctrl-C and SIGTERM ramp to rest inside the "
+    "limits first.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration (`actd init` writes one)\n"
-    "      --arm           arm once, as soon as READY; for demos; refused under a service manager\n"
+    "      --arm           arm once, as soon as READY; for demos; refused under a "
+    "service manager\n"
     "      --seconds N     end by itself after N seconds\n"
     "  -h, --help          this text\n"
     "\n"
-    "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in use,\n"
-    "70 the policy failed, 71 the system refused something, 78 the configuration or checkpoint\n"
+    "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in "
+    "use,\n"
+    "70 the policy failed, 71 the system refused something, 78 the configuration or "
+    "checkpoint\n"
     "was refused\n";
 
 static int usage(const char *text)
@@ -52,8 +61,10 @@ static int usage(const char *text)
 
 static int run_main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"config", 1, NULL, 'c'}, {"arm", 0, NULL, 'a'},
-                                          {"seconds", 1, NULL, 's'}, {"help", 0, NULL, 'h'},
+    static const struct option longs[] = {{"config", 1, NULL, 'c'},
+                                          {"arm", 0, NULL, 'a'},
+                                          {"seconds", 1, NULL, 's'},
+                                          {"help", 0, NULL, 'h'},
                                           {0}};
     struct run_options opt = {0};
     char *end = NULL;
@@ -85,8 +96,10 @@ static int run_main(int argc, char **argv)
 static const char check_help[] =
     "usage: actd check -c robot.yaml\n"
     "\n"
-    "Loads everything exactly as `actd run` would, prints every resolved fact (joints, cameras,\n"
-    "units, rates, limits, stopping times, memory, a timed inference) and refuses what would be\n"
+    "Loads everything exactly as `actd run` would, prints every resolved fact (joints, "
+    "cameras,\n"
+    "units, rates, limits, stopping times, memory, a timed inference) and refuses what "
+    "would be\n"
     "refused at run time. Opens no socket and moves nothing.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration\n"
@@ -117,8 +130,10 @@ static int check_command(int argc, char **argv)
 static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
-} commands[] = {
-    {"run", run_main}, {"check", check_command}, {"init", init_main}, {"inspect", inspect_main}};
+} commands[] = {{"run", run_main},
+                {"check", check_command},
+                {"init", init_main},
+                {"inspect", inspect_main}};
 
 int main(int argc, char **argv)
 {

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct ring {
-    size_t size;     // bytes of one element
-    size_t stride;   // the same in whole cache lines: elements are aligned like malloc's
-    uint64_t mask;   // capacity - 1; the capacity is a power of two
+    size_t size;   // bytes of one element
+    size_t stride; // the same in whole cache lines: elements are aligned like malloc's
+    uint64_t mask; // capacity - 1; the capacity is a power of two
     unsigned char *data;
     _Alignas(64) _Atomic uint64_t head; // next to write
     _Alignas(64) _Atomic uint64_t tail; // next to read

@@ -66,7 +66,8 @@ int rt_set_priority(int priority, char *granted)
 {
     struct sched_param p = {.sched_priority = priority};
     // Returns the error, a positive number, and leaves errno alone.
-    int rc = pthread_setschedparam(pthread_self(), priority > 0 ? SCHED_FIFO : SCHED_OTHER, &p);
+    int rc = pthread_setschedparam(pthread_self(),
+                                   priority > 0 ? SCHED_FIFO : SCHED_OTHER, &p);
 
     if (granted != NULL)
         read_back(priority, rc, granted);
@@ -189,8 +190,8 @@ static int create_blocked(pthread_t *out, const pthread_attr_t *attr, struct sta
     return -rc;
 }
 
-int rt_thread_start(pthread_t *out, const struct rt_thread_spec *spec, void *(*run)(void *),
-                    void *arg, char *granted)
+int rt_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
+                    void *(*run)(void *), void *arg, char *granted)
 {
     struct start s = {.spec = spec, .run = run, .arg = arg, .granted = granted};
     pthread_attr_t attr;
@@ -220,7 +221,8 @@ out_attr:
 int rt_thread_create(pthread_t *out, const char *name, enum rt_class cls, int priority,
                      void *(*run)(void *), void *arg)
 {
-    struct rt_thread_spec spec = {.name = name, .cls = cls, .priority = priority, .cpu = -1};
+    struct rt_thread_spec spec = {
+        .name = name, .cls = cls, .priority = priority, .cpu = -1};
 
     return rt_thread_start(out, &spec, run, arg, NULL);
 }

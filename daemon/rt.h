@@ -37,8 +37,8 @@ struct rt_thread_spec {
 // Waits until the thread has set itself up. granted (RT_GRANTED bytes, may be NULL) says what
 // the kernel gave, read back from it: "SCHED_FIFO 50", or
 // "SCHED_OTHER (SCHED_FIFO 50 refused: error 1)". 0 or -errno; the caller joins.
-int rt_thread_start(pthread_t *out, const struct rt_thread_spec *spec, void *(*run)(void *),
-                    void *arg, char *granted);
+int rt_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
+                    void *(*run)(void *), void *arg, char *granted);
 
 // Sets and reads back the calling thread's class, for threads made elsewhere (libzmq's). 0 or
 // -errno; granted as above.

@@ -26,9 +26,9 @@
 #include "daemon/status.h"
 #include "policy/policy.h"
 
-#define WATCH_MS   50                // between looks at signals and requests
-#define REST_LIMIT (3 * NS_PER_S)    // to come to rest after SIGTERM
-#define SAY_PERIOD (5 * NS_PER_S)    // between repeats of why it does not arm
+#define WATCH_MS   50             // between looks at signals and requests
+#define REST_LIMIT (3 * NS_PER_S) // to come to rest after SIGTERM
+#define SAY_PERIOD (5 * NS_PER_S) // between repeats of why it does not arm
 
 struct daemon {
     struct config cfg;
@@ -117,7 +117,8 @@ static int load_policy(struct daemon *d)
     if (binding_make(&d->binding, &d->cfg, &d->side, d->info, &d->err) ||
         config_loop(&d->cfg, &d->side, d->info, &d->loop_cfg, &d->err))
         return fail(d, EX_CONFIG);
-    log_line(LOG_INFO, "policy %s: %s, %s, %d cameras, chunk %d rows at %g Hz, %d threads, BLAS %s",
+    log_line(LOG_INFO,
+             "policy %s: %s, %s, %d cameras, chunk %d rows at %g Hz, %d threads, BLAS %s",
              d->cfg.policy.directory, d->info->type, d->info->format, d->info->n_cameras,
              d->info->chunk_size, d->side.rate_hz, d->info->threads, d->info->blas_core);
     return 0;
@@ -131,9 +132,11 @@ static int lock_memory(struct daemon *d)
     d->locked = r == 0;
     if (r == 0)
         return 0;
-    snprintf(d->err.text, sizeof d->err.text,
-             "memory cannot be locked (%s): raise RLIMIT_MEMLOCK (LimitMEMLOCK= in the unit, "
-             "`ulimit -l`), or set control.lock_memory: false", strerror(-r));
+    snprintf(
+        d->err.text, sizeof d->err.text,
+        "memory cannot be locked (%s): raise RLIMIT_MEMLOCK (LimitMEMLOCK= in the unit, "
+        "`ulimit -l`), or set control.lock_memory: false",
+        strerror(-r));
     if (d->cfg.control.require_rt)
         return fail(d, EX_OSERR);
     log_line(LOG_WARN, "%s", d->err.text);
@@ -155,22 +158,25 @@ static int plumb(struct daemon *d)
     int priority = d->cfg.control.priority > 1 ? d->cfg.control.priority - 1 : 0;
     if (bus_start(&d->bus, &d->cfg, &d->board, d->camera, priority, &d->err))
         return fail(d, EX_UNAVAILABLE);
-    d->publisher = bus_publisher(d->bus, d->cfg.status.endpoint, d->cfg.status.bind, &d->err);
+    d->publisher =
+        bus_publisher(d->bus, d->cfg.status.endpoint, d->cfg.status.bind, &d->err);
     return d->publisher ? 0 : fail(d, EX_UNAVAILABLE);
 }
 
 static int start_infer(struct daemon *d)
 {
-    int horizon = d->loop_cfg.chunks.rows;
-    const struct infer_config cfg = {
+    struct infer_config cfg = {
         .trigger = d->cfg.inference.trigger,
         .every_rows = config_every_rows(&d->cfg, d->info),
-        .horizon_rows = horizon,
+        .horizon_rows = d->loop_cfg.chunks.rows,
         .step_ns = d->loop_cfg.chunks.step_ns,
         .max_skew_ns = (ns_t)(d->cfg.inference.max_skew_ms * 1e6),
         .cpu_not = compute_mask(d) ? d->cpu : -1,
     };
-    if (infer_start(&d->infer, &cfg, d->policy, &d->binding, d->camera, &d->board, &d->err))
+    memcpy(cfg.camera_period_ns, d->loop_cfg.camera_period_ns,
+           sizeof cfg.camera_period_ns);
+    if (infer_start(&d->infer, &cfg, d->policy, &d->binding, d->camera, &d->board,
+                    &d->err))
         return fail(d, EX_SOFTWARE);
     return 0;
 }
@@ -186,15 +192,18 @@ static int start_loop(struct daemon *d)
     if (r == 0)
         r = loop_thread_start(&d->thread, d->loop, &cfg, d->granted);
     if (r) {
-        snprintf(d->err.text, sizeof d->err.text, r == -EPERM ?
-                 "real-time scheduling was not granted and control.require_rt is set: raise "
-                 "RLIMIT_RTPRIO (LimitRTPRIO= in the unit, `ulimit -r`): %s" :
-                 "cannot start the loop: %s", strerror(-r));
+        snprintf(d->err.text, sizeof d->err.text,
+                 r == -EPERM ? "real-time scheduling was not granted and "
+                               "control.require_rt is set: raise "
+                               "RLIMIT_RTPRIO (LimitRTPRIO= in the unit, `ulimit -r`): %s"
+                             : "cannot start the loop: %s",
+                 strerror(-r));
         return fail(d, EX_OSERR);
     }
     if (strncmp(d->granted, "SCHED_FIFO", 10) != 0 && cfg.priority > 0)
-        log_line(LOG_WARN, "the loop runs as %s, NOT real-time: raise RLIMIT_RTPRIO to %d or "
-                           "more (LimitRTPRIO= in the unit, `ulimit -r`)",
+        log_line(LOG_WARN,
+                 "the loop runs as %s, NOT real-time: raise RLIMIT_RTPRIO to %d or "
+                 "more (LimitRTPRIO= in the unit, `ulimit -r`)",
                  d->granted, cfg.priority);
     log_line(LOG_INFO, "loop: %s, core %d, %g Hz, memory %s", d->granted, d->cpu,
              d->cfg.control.rate_hz, d->locked ? "locked" : "NOT locked");
@@ -204,8 +213,13 @@ static int start_loop(struct daemon *d)
 static int start_status(struct daemon *d)
 {
     const struct status_source src = {
-        .cfg = &d->cfg, .policy = d->info, .board = &d->board, .infer = d->infer,
-        .scheduling = d->granted, .memory_locked = d->locked, .publisher = d->publisher,
+        .cfg = &d->cfg,
+        .policy = d->info,
+        .board = &d->board,
+        .infer = d->infer,
+        .scheduling = d->granted,
+        .memory_locked = d->locked,
+        .publisher = d->publisher,
     };
     return status_new(&d->status, &src) ? EX_OSERR : 0;
 }
@@ -286,9 +300,10 @@ static void arm_when_ready(struct daemon *d, const struct loop_report *r)
     if (now - d->said_ns < SAY_PERIOD)
         return;
     d->said_ns = now;
-    log_line(LOG_WARN, "not armed: %s is %.1f standard deviations from the training data's "
-                       "mean pose (safety.max_stats_z %g): check its units and its place in "
-                       "policy.yaml with `actd check`",
+    log_line(LOG_WARN,
+             "not armed: %s is %.1f standard deviations from the training data's "
+             "mean pose (safety.max_stats_z %g): check its units and its place in "
+             "policy.yaml with `actd check`",
              joint, z, d->cfg.safety.max_stats_z);
 }
 
@@ -296,14 +311,16 @@ static int signal_received(struct daemon *d, int timeout_ms)
 {
     struct pollfd p = {.fd = d->signals, .events = POLLIN};
     struct signalfd_siginfo info;
-    if (poll(&p, 1, timeout_ms) <= 0 || read(d->signals, &info, sizeof info) != sizeof info)
+    if (poll(&p, 1, timeout_ms) <= 0 ||
+        read(d->signals, &info, sizeof info) != sizeof info)
         return 0;
     return (int)info.ssi_signo == SIGHUP ? 0 : (int)info.ssi_signo;
 }
 
 static bool at_rest(const struct loop_report *r)
 {
-    return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED || r->mode == LADDER_ESTOP;
+    return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED ||
+           r->mode == LADDER_ESTOP;
 }
 
 // SIGTERM: disarm, wait until the arm rests, say why we end.
@@ -319,7 +336,8 @@ static void come_to_rest(struct daemon *d, const char *cause)
             break;
     } while (!at_rest(&r) && clock_now_ns() < limit);
     log_line(LOG_INFO, "ends on %s, arm %s", cause,
-             at_rest(&r) ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
+             at_rest(&r) ? "at rest"
+                         : "NOT yet at rest: the driver's time to live stops it");
 }
 
 static void watch(struct daemon *d, const struct run_options *opt)
@@ -353,8 +371,9 @@ int run(const struct run_options *opt)
     log_init();
     int r;
     if (opt->arm && (getenv("INVOCATION_ID") || getenv("NOTIFY_SOCKET"))) {
-        log_line(LOG_ERROR, "--arm is refused under a service manager: a restart must come "
-                            "back disarmed");
+        log_line(LOG_ERROR,
+                 "--arm is refused under a service manager: a restart must come "
+                 "back disarmed");
         r = EX_USAGE;
     } else {
         r = start(d, opt);

@@ -13,10 +13,10 @@
 #define SLOT_COPIES 4
 
 struct slot {
-    size_t size;             // bytes of one value
-    size_t words;            // the same in whole 64-bit words
-    _Atomic uint64_t count;  // values published; 0 = none yet
-    _Atomic uint64_t *copy;  // (SLOT_COPIES, words)
+    size_t size;            // bytes of one value
+    size_t words;           // the same in whole 64-bit words
+    _Atomic uint64_t count; // values published; 0 = none yet
+    _Atomic uint64_t *copy; // (SLOT_COPIES, words)
 };
 
 // plain; allocates. 0 or -ENOMEM.

@@ -79,7 +79,8 @@ static void count_drops(struct status *s)
     const struct infer_counts *i = infer_counts(s->src.infer);
     char name[NAME_BYTES];
     for (int v = CHUNK_USED + 1; v < CHUNK_VERDICTS; v++) {
-        snprintf(name, sizeof name, "chunk %s", chunk_verdict_name((enum chunk_verdict)v));
+        snprintf(name, sizeof name, "chunk %s",
+                 chunk_verdict_name((enum chunk_verdict)v));
         count_drop(s, name, s->report.verdict[v]);
     }
     count_drop(s, "joint states refused", b->joints_refused);
@@ -112,7 +113,8 @@ static uint64_t count_limited(struct status *s)
     for (int j = 0; j < s->src.cfg->n_joints; j++) {
         for (int l = GUARD_POSITION; l < GUARD_LIMITS; l++) {
             char name[NAME_BYTES];
-            snprintf(name, sizeof name, "%s:%s", s->src.cfg->joint[j].name, limit_word[l]);
+            snprintf(name, sizeof name, "%s:%s", s->src.cfg->joint[j].name,
+                     limit_word[l]);
             Actd__V1__Counter *c = count(s, name, s->report.limited[j][l]);
             if (c)
                 s->limited[s->n_limited++] = c;
@@ -122,8 +124,8 @@ static uint64_t count_limited(struct status *s)
     return total;
 }
 
-static void add_stream(struct status *s, const char *name, double asked_hz, ns_t captured_ns,
-                       uint64_t received, ns_t now, double seconds)
+static void add_stream(struct status *s, const char *name, double asked_hz,
+                       ns_t captured_ns, uint64_t received, ns_t now, double seconds)
 {
     int i = s->n_streams++;
     Actd__V1__Stream *m = &s->stream[i];
@@ -144,8 +146,8 @@ static void add_streams(struct status *s, ns_t now, double seconds)
     struct joint_sample j = {0};
     if (!slot_read(&b->joints, &j))
         j.capture_ns = 0;
-    add_stream(s, "joints", s->src.cfg->joint_state.rate_hz, j.capture_ns, b->joints_received,
-               now, seconds);
+    add_stream(s, "joints", s->src.cfg->joint_state.rate_hz, j.capture_ns,
+               b->joints_received, now, seconds);
     for (int c = 0; c < b->n_cameras; c++)
         add_stream(s, s->src.cfg->camera[c].name, s->src.cfg->camera[c].rate_hz,
                    b->camera[c].capture_ns, b->camera[c].received, now, seconds);
@@ -164,7 +166,8 @@ static void measure(struct status *s)
     s->achieved_hz = (double)(s->report.ticks_run - s->last_ticks) / seconds;
     s->inference_hz = (double)(inferences - s->last_inferences) / seconds;
     s->lateness_second = hist_summary_since(&s->src.board->lateness, s->lateness_before);
-    s->inference_second = hist_summary_since(&s->src.board->inference, s->inference_before);
+    s->inference_second =
+        hist_summary_since(&s->src.board->inference, s->inference_before);
     s->last_ns = now;
     s->last_ticks = s->report.ticks_run;
     s->last_inferences = inferences;
@@ -182,7 +185,8 @@ static void fill_histogram(Actd__V1__Histogram *m, struct histogram_summary h)
 }
 
 struct histograms {
-    Actd__V1__Histogram lateness, tick, inference, latency, lateness_second, inference_second;
+    Actd__V1__Histogram lateness, tick, inference, latency, lateness_second,
+        inference_second;
 };
 
 static void fill_histograms(struct status *s, Actd__V1__Status *m, struct histograms *h)
@@ -260,19 +264,21 @@ static void say(struct status *s, uint64_t limited)
     }
     for (int i = 0; i < s->n_drops; i++)
         drops += s->drops[i]->value;
-    log_line(LOG_INFO,
-             "%s%s%s%s%s | %.1f of %.0f Hz, late p50 %.0f p99 %.0f max %.0f us, skipped %llu | "
-             "chunks %.1f/s, inference p50 %.1f p99 %.1f ms | age ms%s | limited %llu, "
-             "dropped %llu | %s",
-             ladder_state_name(s->report.mode), s->report.reason ? " (" : "",
-             s->report.reason ? ladder_reason_name(s->report.reason) : "",
-             s->report.reason ? ")" : "", s->report.degraded ? " degraded" : "",
-             s->achieved_hz, s->src.cfg->control.rate_hz,
-             (double)s->lateness_second.p50_ns / 1e3, (double)s->lateness_second.p99_ns / 1e3,
-             (double)s->lateness_second.max_ns / 1e3, (unsigned long long)s->report.skipped,
-             s->inference_hz, (double)s->inference_second.p50_ns / 1e6,
-             (double)s->inference_second.p99_ns / 1e6, ages, (unsigned long long)limited,
-             (unsigned long long)drops, s->src.scheduling);
+    log_line(
+        LOG_INFO,
+        "%s%s%s%s%s | %.1f of %.0f Hz, late p50 %.0f p99 %.0f max %.0f us, skipped %llu "
+        "| "
+        "chunks %.1f/s, inference p50 %.1f p99 %.1f ms | age ms%s | limited %llu, "
+        "dropped %llu | %s",
+        ladder_state_name(s->report.mode), s->report.reason ? " (" : "",
+        s->report.reason ? ladder_reason_name(s->report.reason) : "",
+        s->report.reason ? ")" : "", s->report.degraded ? " degraded" : "",
+        s->achieved_hz, s->src.cfg->control.rate_hz,
+        (double)s->lateness_second.p50_ns / 1e3, (double)s->lateness_second.p99_ns / 1e3,
+        (double)s->lateness_second.max_ns / 1e3, (unsigned long long)s->report.skipped,
+        s->inference_hz, (double)s->inference_second.p50_ns / 1e6,
+        (double)s->inference_second.p99_ns / 1e6, ages, (unsigned long long)limited,
+        (unsigned long long)drops, s->src.scheduling);
 }
 
 void status_publish(struct status *s)
@@ -289,16 +295,17 @@ void status_summary(struct status *s)
     uint64_t limited = count_limited(s);
     struct histogram_summary late = hist_summary(&s->src.board->lateness);
     struct histogram_summary inference = hist_summary(&s->src.board->inference);
-    log_line(LOG_INFO,
-             "ran %llu ticks, skipped %llu; lateness p50 %.0f p99 %.0f max %.0f us; inferences "
-             "%llu, p50 %.1f p99 %.1f ms; chunks used %llu; largest seam %.4f rad; limits "
-             "acted %llu times",
-             (unsigned long long)s->report.ticks_run, (unsigned long long)s->report.skipped,
-             (double)late.p50_ns / 1e3, (double)late.p99_ns / 1e3, (double)late.max_ns / 1e3,
-             (unsigned long long)inference.count, (double)inference.p50_ns / 1e6,
-             (double)inference.p99_ns / 1e6,
-             (unsigned long long)s->report.verdict[CHUNK_USED], s->report.seam_max_rad,
-             (unsigned long long)limited);
+    log_line(
+        LOG_INFO,
+        "ran %llu ticks, skipped %llu; lateness p50 %.0f p99 %.0f max %.0f us; "
+        "inferences "
+        "%llu, p50 %.1f p99 %.1f ms; chunks used %llu; largest seam %.4f rad; limits "
+        "acted %llu times",
+        (unsigned long long)s->report.ticks_run, (unsigned long long)s->report.skipped,
+        (double)late.p50_ns / 1e3, (double)late.p99_ns / 1e3, (double)late.max_ns / 1e3,
+        (unsigned long long)inference.count, (double)inference.p50_ns / 1e6,
+        (double)inference.p99_ns / 1e6, (unsigned long long)s->report.verdict[CHUNK_USED],
+        s->report.seam_max_rad, (unsigned long long)limited);
     for (int i = 0; i < s->n_limited; i++)
         log_line(LOG_INFO, "  limited %s: %llu ticks", s->limited[i]->name,
                  (unsigned long long)s->limited[i]->value);

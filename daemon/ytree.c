@@ -309,7 +309,9 @@ int ytree_parse(struct ytree **out, const char *file, const char *text, size_t n
     struct builder b = {.err = err, .tree = calloc(1, sizeof *b.tree)};
     int rc = -ENOMEM;
 
-    if (b.tree && (b.tree->file = strdup(file)))
+    if (b.tree)
+        b.tree->file = strdup(file);
+    if (b.tree && b.tree->file)
         rc = check_bytes(&b, text, n);
     if (!rc)
         rc = run(&b, text, n);

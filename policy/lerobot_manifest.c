@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,18 +14,8 @@ struct walk {
     lr_visit *visit;
     void *context;
     int result;
-    char prefix[96]; // "model.encoder.layers.0."
+    char prefix[96]; // of the module entered: "model.encoder.layers.0."
 };
-
-__attribute__((format(printf, 2, 3))) static void enter(struct walk *w,
-                                                        const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(w->prefix, sizeof w->prefix, format, ap);
-    va_end(ap);
-}
 
 // Visits prefix + name with the given dimensions; those after the first 0 are left out.
 static void see(struct walk *w, const char *name, int d0, int d1, int d2, int d3)
@@ -82,17 +71,17 @@ static void see_layer(struct walk *w, const struct lerobot_act *a, bool decoder)
 static void see_transformer(struct walk *w, const struct lerobot_act *a)
 {
     for (int i = 0; i < a->n_encoder_layers; i++) {
-        enter(w, "model.encoder.layers.%d.", i);
+        snprintf(w->prefix, sizeof w->prefix, "model.encoder.layers.%d.", i);
         see_layer(w, a, false);
     }
-    enter(w, "model.");
+    snprintf(w->prefix, sizeof w->prefix, "model.");
     if (a->pre_norm)
         see_linear(w, "encoder.norm", a->dim_model, 0);
     for (int i = 0; i < a->n_decoder_layers; i++) {
-        enter(w, "model.decoder.layers.%d.", i);
+        snprintf(w->prefix, sizeof w->prefix, "model.decoder.layers.%d.", i);
         see_layer(w, a, true);
     }
-    enter(w, "model.");
+    snprintf(w->prefix, sizeof w->prefix, "model.");
     see_linear(w, "decoder.norm", a->dim_model, 0); // also post-norm has this one
 }
 
@@ -125,13 +114,14 @@ static void see_backbone(struct walk *w, int depth)
 
     while (nets[net].depth != depth)
         net++;
-    enter(w, "model.backbone.");
+    snprintf(w->prefix, sizeof w->prefix, "model.backbone.");
     see_conv(w, "conv1", "bn1", 64, 3, 7);
     for (int layer = 0; layer < 4; layer++) {
         int width = 64 << layer, out = bottleneck ? 4 * width : width;
 
         for (int b = 0; b < nets[net].blocks[layer]; b++, in = out) {
-            enter(w, "model.backbone.layer%d.%d.", layer + 1, b);
+            snprintf(w->prefix, sizeof w->prefix, "model.backbone.layer%d.%d.", layer + 1,
+                     b);
             see_conv(w, "conv1", "bn1", width, in, bottleneck ? 1 : 3);
             see_conv(w, "conv2", "bn2", width, width, 3);
             if (bottleneck)
@@ -151,7 +141,7 @@ int lr_manifest(const struct lr_config *c, lr_visit *visit, void *context)
     if (c->n_cameras > 0)
         see_backbone(&w, a->depth);
     see_transformer(&w, a);
-    enter(&w, "model.");
+    snprintf(w.prefix, sizeof w.prefix, "model.");
     if (c->state.rank)
         see_linear(&w, "encoder_robot_state_input_proj", d, c->state.shape[0]);
     if (c->env.rank)

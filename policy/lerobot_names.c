@@ -37,16 +37,19 @@ static const char *renamed(const char *name)
 static int add(struct lr_names *t, const char *name, const struct st_tensor *tensor,
                bool alias)
 {
-    char *copy = strdup(name), *final;
+    struct lr_name *e = &t->at[t->n];
+    char *copy = strdup(name);
 
     if (!copy)
         return -ENOMEM;
     strip_compiled(copy);
-    final = strdup(renamed(copy));
+    e->name = strdup(renamed(copy));
+    e->tensor = tensor;
+    e->used = alias;
     free(copy);
-    if (!final)
+    if (!e->name)
         return -ENOMEM;
-    t->at[t->n++] = (struct lr_name){final, tensor, alias};
+    t->n++;
     return 0;
 }
 

@@ -31,7 +31,7 @@ struct policy_options {
     int threads;               // compute threads, the caller's included; 0 means 1
     uint64_t cpu_mask;         // cores the pool's threads may use, bit per core; 0 = any
     enum policy_resize resize; // for frames that are not the checkpoint's size
-    const char *stats_tag;     // which group of statistics, where a checkpoint has several
+    const char *stats_tag; // which group of statistics, where a checkpoint has several
 };
 
 struct policy_camera {

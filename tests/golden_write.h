@@ -37,8 +37,7 @@ static inline struct golden_tensor golden_tensor_at(json_t *row)
         t.scale = (float)json_number_value(third);
         t.offset = (float)json_number_value(json_array_get(row, 3));
     }
-    json_array_foreach(t.shape, i, d)
-        t.n *= (size_t)json_integer_value(d);
+    json_array_foreach(t.shape, i, d) t.n *= (size_t)json_integer_value(d);
     return t;
 }
 
@@ -53,7 +52,8 @@ static inline json_t *golden_header(json_t *json)
 
     json_object_update(meta, json_object_get(json, "metadata"));
     json_object_set_new(header, "__metadata__", meta);
-    json_array_foreach(list, i, row) {
+    json_array_foreach(list, i, row)
+    {
         struct golden_tensor t = golden_tensor_at(row);
         const char *from = json_string_value(json_array_get(rename, 0));
         const char *to = json_string_value(json_array_get(rename, 1));
@@ -107,8 +107,8 @@ static inline int golden_write_weights(json_t *json, const char *path)
 
     if (!rc) {
         rc = fwrite(&length, 8, 1, f) != 1 || fwrite(text, length, 1, f) != 1 ? -EIO : 0;
-        json_array_foreach(json_object_get(json, "tensors"), i, row)
-            rc = rc ? rc : golden_write_tensor(f, seed, golden_tensor_at(row), dtype);
+        json_array_foreach(json_object_get(json, "tensors"), i, row) rc =
+            rc ? rc : golden_write_tensor(f, seed, golden_tensor_at(row), dtype);
         if (fclose(f))
             rc = -EIO;
     }

@@ -33,7 +33,7 @@ static int id(const struct scene *s, mjtObj type, const char *prefix, const char
 {
     char full[64];
     snprintf(full, sizeof full, "%s%s", prefix, name);
-    int i = mj_name2id(s->m, type, full);
+    int i = mj_name2id(s->m, (int)type, full);
     if (i < 0)
         *bad = 1;
     return i < 0 ? 0 : i;

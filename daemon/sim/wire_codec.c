@@ -69,11 +69,12 @@ static void send_jpeg(void *socket, char *frame_id, const uint8_t *rgb, int widt
                       int height, int64_t wall_ns)
 {
     Google__Protobuf__Timestamp when = stamp(wall_ns);
-    Foxglove__CompressedImage image = FOXGLOVE__COMPRESSED_IMAGE__INIT;
+    Foxglove__CompressedImage image;
     unsigned char *jpeg = NULL;
     unsigned long size = 0;
     tjhandle tj = tjInitCompress();
 
+    foxglove__compressed_image__init(&image);
     // 4:4:4, or the red of a cube nine pixels wide would bleed over its edges.
     if (tj && tjCompress2(tj, rgb, width, 0, height, TJPF_RGB, &jpeg, &size, TJSAMP_444,
                           JPEG_QUALITY, 0) == 0) {
@@ -93,8 +94,9 @@ static void send_raw(void *socket, char *frame_id, uint8_t *rgb, int width, int 
                      int64_t wall_ns)
 {
     Google__Protobuf__Timestamp when = stamp(wall_ns);
-    Foxglove__RawImage image = FOXGLOVE__RAW_IMAGE__INIT;
+    Foxglove__RawImage image;
 
+    foxglove__raw_image__init(&image);
     image.timestamp = &when;
     image.frame_id = frame_id;
     image.width = (uint32_t)width;

@@ -41,7 +41,7 @@ struct demo {
     bool daemon_ended;
     int sim_status;
     void *context, *daemon_sub, *sim_sub;
-    Actd__V1__Status *status;  // newest
+    Actd__V1__Status *status;   // newest
     Actd__V1__SimStatus *truth; // newest
     uint64_t first_ticks, last_ticks;
     ns_t first_ns, last_ns;
@@ -57,12 +57,14 @@ static void on_signal(int s)
 static const char help[] =
     "usage: actd-demo [options]\n"
     "\n"
-    "Runs the daemon and the simulated robot against each other until all episodes of the task\n"
+    "Runs the daemon and the simulated robot against each other until all episodes of "
+    "the task\n"
     "(bring the tip to the red cube) are over, prints a line a second and a summary.\n"
     "\n"
     "  -c, --config FILE    robot configuration            (config/reach.yaml)\n"
     "  -n, --episodes N     episodes to run                (10)\n"
-    "  -s, --seed S         where the cubes lie            (1000: never used in training)\n"
+    "  -s, --seed S         where the cubes lie            (1000: never used in "
+    "training)\n"
     "  -o, --output DIR     logs and episode.png           (build/demo)\n"
     "      --need SHARE     share that must succeed        (0.9)\n"
     "  -h, --help           this text\n"
@@ -72,19 +74,37 @@ static const char help[] =
 
 static int parse(struct options *o, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"config", 1, NULL, 'c'}, {"episodes", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},
-        {"output", 1, NULL, 'o'}, {"need", 1, NULL, 'N'}, {"help", 0, NULL, 'h'}, {0}};
+    static const struct option longs[] = {{"config", 1, NULL, 'c'},
+                                          {"episodes", 1, NULL, 'n'},
+                                          {"seed", 1, NULL, 's'},
+                                          {"output", 1, NULL, 'o'},
+                                          {"need", 1, NULL, 'N'},
+                                          {"help", 0, NULL, 'h'},
+                                          {0}};
     *o = (struct options){"config/reach.yaml", "build/demo", 10, 1000, 0.9};
     for (int c; (c = getopt_long(argc, argv, "c:n:s:o:h", longs, NULL)) != -1;) {
         switch (c) {
-        case 'c': o->config = optarg; break;
-        case 'n': o->episodes = atoi(optarg); break;
-        case 's': o->seed = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'o': o->output = optarg; break;
-        case 'N': o->need = atof(optarg); break;
-        case 'h': fputs(help, stdout); exit(0);
-        default: fputs(help, stderr); return -EINVAL;
+        case 'c':
+            o->config = optarg;
+            break;
+        case 'n':
+            o->episodes = atoi(optarg);
+            break;
+        case 's':
+            o->seed = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'o':
+            o->output = optarg;
+            break;
+        case 'N':
+            o->need = atof(optarg);
+            break;
+        case 'h':
+            fputs(help, stdout);
+            exit(0);
+        default:
+            fputs(help, stderr);
+            return -EINVAL;
         }
     }
     if (optind != argc || o->episodes < 1 || o->need < 0 || o->need > 1) {
@@ -125,8 +145,9 @@ static int start_both(struct demo *d)
     snprintf(config, sizeof config, "%s", d->opt.config);
     snprintf(rate, sizeof rate, "%g", d->cfg.control.rate_hz);
     char *daemon[] = {"actd", "run", "-c", config, "--arm", NULL};
-    char *sim[] = {"actd-sim", "--runtime", d->cfg.runtime, "--episodes", episodes,
-                   "--seed", seed, "--sheet", sheet, "--control-hz", rate, NULL};
+    char *sim[] = {"actd-sim", "--runtime",    d->cfg.runtime, "--episodes",
+                   episodes,   "--seed",       seed,           "--sheet",
+                   sheet,      "--control-hz", rate,           NULL};
     d->daemon = start(d, daemon, "actd.log");
     if (d->daemon < 0)
         return -errno;
@@ -166,9 +187,8 @@ static void take_status(struct demo *d)
     static uint8_t buf[MESSAGE_MAX];
     int n;
     while ((n = zmq_recv(d->daemon_sub, buf, sizeof buf, ZMQ_DONTWAIT)) >= 0) {
-        Actd__V1__Status *s = n <= (int)sizeof buf
-                                  ? actd__v1__status__unpack(NULL, (size_t)n, buf)
-                                  : NULL;
+        Actd__V1__Status *s =
+            n <= (int)sizeof buf ? actd__v1__status__unpack(NULL, (size_t)n, buf) : NULL;
         if (!s)
             continue;
         if (d->status)
@@ -303,7 +323,8 @@ static int summary(struct demo *d)
     const Actd__V1__Status *s = d->status;
     const Actd__V1__SimStatus *t = d->truth;
     if (!s || !t) {
-        fprintf(stderr, "nothing was received: see %s/actd.log and sim.log\n", d->opt.output);
+        fprintf(stderr, "nothing was received: see %s/actd.log and sim.log\n",
+                d->opt.output);
         return EX_UNAVAILABLE;
     }
     double seconds = (double)(d->last_ns - d->first_ns) / 1e9;

@@ -16,8 +16,8 @@ static void relu_row(float *x, int n)
         x[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 
-// x/2 erfc(-x/sqrt 2), taken from the side where nothing cancels. libm's erff would take a
-// tenth of a whole inference: it is called four million times for one camera.
+// x/2 erfc(-x/sqrt 2), taken from the side where nothing cancels. libm's erff would take
+// a tenth of a whole inference: it is called four million times for one camera.
 static v4f gelu(v4f x)
 {
     const v4f zero = v4_splat(0.0f);

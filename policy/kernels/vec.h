@@ -71,8 +71,8 @@ static inline v4f v4_exp_nonpositive(v4f x)
 }
 
 // erfc(x) for x >= 0, off by at most 2e-7; above 4 (1.5e-8) it stays at erfc(4). Equals
-// exp(-x^2) times a smooth function of t = 1 / (1 + 0.4 x), here its Chebyshev interpolation
-// of degree 8 on [0, 4] written in powers of t, exact to 2.4e-9.
+// exp(-x^2) times a smooth function of t = 1 / (1 + 0.4 x), here its Chebyshev
+// interpolation of degree 8 on [0, 4] written in powers of t, exact to 2.4e-9.
 static inline v4f v4_erfc_nonnegative(v4f x)
 {
     static const float c[9] = {0.000135650755f, 0.222847417f,  0.250100293f,

@@ -168,8 +168,8 @@ static void convolve(const struct conv *c, struct resnet_state *s, struct pool *
              s->tile_floats);
 }
 
-// relu(conv(...relu(conv(x))) + shortcut(x)). The last convolution is accumulated onto the
-// shortcut where it lies: in x itself, or in m[1], which then changes places with x.
+// relu(conv(...relu(conv(x))) + shortcut(x)). The last convolution is accumulated onto
+// the shortcut where it lies: in x itself, or in m[1], which then changes places with x.
 static void forward_block(const struct resnet_block *block, struct resnet_state *s,
                           struct pool *pool, struct map m[4])
 {

@@ -237,7 +237,7 @@ def main():
 
     optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, weight_decay=1e-4)
     policy.train()
-    log = csv.writer(open(out / "log.csv", "w", newline=""))
+    log = csv.writer(open(out / "log.csv", "w", newline="", buffering=1))
     log.writerow(["step", "minutes", "lr", "loss", "val_rad", "tip_median_mm", "tip_95_mm"])
     steps = args.steps or 10**9
     losses, saved, tick, step = [], time.monotonic(), time.monotonic(), 0

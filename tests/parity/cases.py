@@ -55,7 +55,10 @@ NEW = {
     "r18_two_cameras": case(
         "two cameras of different odd sizes, names with '_', four encoder layers, eight heads",
         dict(n_encoder_layers=4, n_heads=8, latent_dim=32),
-        cameras=[("observation.images.wrist_right", 97, 131), ("observation.images.top", 64, 96)],
+        cameras=[
+            ("observation.images.wrist_right", 97, 131),
+            ("observation.images.top", 64, 96),
+        ],
         state=14,
         action=14,
     ),
@@ -168,7 +171,9 @@ NEW["env_only"] = case(
 
 # The same network stored otherwise. `of` names the case that gives everything else.
 STORED = {
-    "r18_orig_mod": dict(of="r18_base", about="names as torch.compile leaves them", rename=True),
+    "r18_orig_mod": dict(
+        of="r18_base", about="names as torch.compile leaves them", rename=True
+    ),
     "r18_alias": dict(
         of="r18_base",
         about="two tied norms: one stored, the other an alias in __metadata__",
@@ -193,7 +198,9 @@ OLD = {
     "v03_constant_min_max": dict(
         of="r18_constant_min_max", about="0.3: MIN_MAX, one range is 0", differs=True
     ),
-    "v03_env": dict(of="r18_env_min_max", about="0.3: environment state, MIN_MAX", differs=True),
+    "v03_env": dict(
+        of="r18_env_min_max", about="0.3: environment state, MIN_MAX", differs=True
+    ),
     "v01_mean_std": dict(of="r18_base", about="the config of the 0.1 era", dialect="0.1"),
     "v01_mixed": dict(
         of="r18_env_min_max",

@@ -1,8 +1,8 @@
 """Golden data from the current LeRobot: its own ACTPolicy, processors and save_pretrained.
 
-    python era_new.py OUT            golden cases into OUT/golden and OUT/checkpoints
-    python era_new.py OUT full       the default-size models, weights and all, into OUT
-    python era_new.py OUT NAME ...   only these golden cases
+python era_new.py OUT            golden cases into OUT/golden and OUT/checkpoints
+python era_new.py OUT full       the default-size models, weights and all, into OUT
+python era_new.py OUT NAME ...   only these golden cases
 """
 
 import json
@@ -93,7 +93,9 @@ def run_checkpoint(where, case, obs):
     policy = load_checkpoint(where, case).eval()
     pre, post = make_pre_post_processors(policy.config, pretrained_path=str(where))
     with torch.no_grad():
-        batch = pre(prepare_observation_for_inference({k: v.copy() for k, v in obs.items()}, CPU))
+        batch = pre(
+            prepare_observation_for_inference({k: v.copy() for k, v in obs.items()}, CPU)
+        )
         normalized = policy.predict_action_chunk(batch)
         actions = post(normalized.clone())
     return normalized[0].numpy(), actions[0].numpy(), batch

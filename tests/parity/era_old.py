@@ -122,7 +122,9 @@ def golden_case(out, name):
         config = json.loads((to / "config.json").read_text())
         (to / "config.json").write_text(config_01(case, config) + "\n")
     common.write_floats(to / "expected.f32", [normalized, actions])
-    common.dump_case(to / "case.json", record, None if whole else statistics_rows(policy) + table)
+    common.dump_case(
+        to / "case.json", record, None if whole else statistics_rows(policy) + table
+    )
     print(f"{name:24} |normalised| <= {np.abs(normalized).max():.2f}", flush=True)
 
 

@@ -67,12 +67,12 @@ def scale_of(name, shape, bottleneck):
     if name.startswith("model.vae_"):  # not used at inference
         scale, offset = 0.05, 0.0
     elif name.endswith("running_var"):
-        scale, offset = 0.5, 1.0
+        scale, offset = 0.2, 0.25  # small enough that the batch norm's eps shows
     elif name.startswith("model.backbone.") and len(shape) == 1:
         last = ("bn3" if bottleneck else "bn2") in name
         scale, offset = 0.1, 0.0
         if name.endswith("weight"):
-            scale, offset = (0.1, 0.2) if last else (0.3, 1.0)
+            scale, offset = (0.05, 0.1) if last else (0.15, 0.5)
     elif ".norm" in name:
         scale, offset = (0.3, 1.0) if name.endswith("weight") else (0.2, 0.0)
     elif len(shape) == 1:

@@ -40,7 +40,8 @@ static double ms_now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static struct policy_observation observation(const struct policy_info *info, const char *dir)
+static struct policy_observation observation(const struct policy_info *info,
+                                             const char *dir)
 {
     static struct policy_image image[POLICY_MAX_CAMERAS];
     struct policy_observation obs = {.image = image};
@@ -62,8 +63,8 @@ static struct policy_observation observation(const struct policy_info *info, con
 }
 
 // The best of three runs: the first also pays for page faults.
-static double infer(struct policy *p, const struct policy_observation *obs, float *actions,
-                    float *normalized)
+static double infer(struct policy *p, const struct policy_observation *obs,
+                    float *actions, float *normalized)
 {
     double best = INFINITY;
 
@@ -86,7 +87,8 @@ int main(int argc, char **argv)
     struct policy *p;
 
     if (argc < 2 || policy_load(&p, argv[1], &opt, &err)) {
-        fprintf(stderr, "infer_dir: %s\n", argc < 2 ? "infer_dir DIR [THREADS]" : err.text);
+        fprintf(stderr, "infer_dir: %s\n",
+                argc < 2 ? "infer_dir DIR [THREADS]" : err.text);
         return 1;
     }
     const struct policy_info *info = policy_describe(p);
@@ -99,7 +101,8 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)normalized[i] - (double)want[i]);
-        double e = fabs((double)actions[i] - (double)want[n + i]) / (double)range[i % cols];
+        double e =
+            fabs((double)actions[i] - (double)want[n + i]) / (double)range[i % cols];
 
         a = isnan(d) ? INFINITY : fmax(a, d);
         b = isnan(e) ? INFINITY : fmax(b, e);

@@ -15,6 +15,7 @@ Exits with 0 when everything is within its bound.
 """
 
 import argparse
+import math
 import os
 import shutil
 import struct
@@ -63,9 +64,12 @@ def installed(python, requirement):
         f"from importlib.metadata import version; assert version({name!r}) == {want!r}; "
         "from lerobot.policies.act.modeling_act import ACTPolicy"
     )
-    return subprocess.run(
-        [str(python), "-c", code], capture_output=True, cwd=tempfile.gettempdir()
-    ).returncode == 0
+    return (
+        subprocess.run(
+            [str(python), "-c", code], capture_output=True, cwd=tempfile.gettempdir()
+        ).returncode
+        == 0
+    )
 
 
 def environment(where, base, what, yes):
@@ -110,8 +114,9 @@ def floats(path):
 
 def worst(a, b):
     if len(a) != len(b):
-        return float("inf")
-    return max((abs(x - y) if x == x and y == y else float("inf") for x, y in zip(a, b)), default=0.0)
+        return math.inf
+    differences = [abs(x - y) for x, y in zip(a, b)]
+    return max(differences, default=0.0) if all(map(math.isfinite, differences)) else math.inf
 
 
 def without_versions(text):
@@ -121,14 +126,14 @@ def without_versions(text):
 def same_file(a, b):
     """None, or the worst difference of two floats files; inf when anything else differs."""
     if not a.exists() or not b.exists():
-        return float("inf")
+        return math.inf
     if a.suffix == ".f32":
         return worst(floats(a), floats(b))
     if a.name.endswith(".json"):
         same = without_versions(a.read_text()) == without_versions(b.read_text())
     else:
         same = a.read_bytes() == b.read_bytes()
-    return 0.0 if same else float("inf")
+    return 0.0 if same else math.inf
 
 
 def compare_trees(fresh, rows):
@@ -139,7 +144,7 @@ def compare_trees(fresh, rows):
             files = [n for n in names if n.parent == case]
             diffs = {n.name: same_file(fresh / n, DATA / n) for n in files}
             bad = max(diffs, key=lambda k: diffs[k])
-            note = "" if diffs[bad] < float("inf") else f"{bad} differs"
+            note = "" if diffs[bad] < math.inf else f"{bad} differs"
             rows.append(("regenerated", str(case), diffs[bad], BOUND, note))
 
 
@@ -159,9 +164,21 @@ def build(build_dir):
     driver = Path(build_dir) / "infer_dir"
     run("make", "-C", ROOT, f"BUILD={build_dir}", f"{build_dir}/libpolicy.a", *tests)
     run(
-        os.environ.get("CC", "cc"), "-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra",
-        f"-I{ROOT}", "-o", driver, HERE / "infer_dir.c", f"{build_dir}/libpolicy.a",
-        "-lopenblas", "-ljansson", "-lpthread", "-lm",
+        os.environ.get("CC", "cc"),
+        "-std=c17",
+        "-D_GNU_SOURCE",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        f"-I{ROOT}",
+        "-o",
+        driver,
+        HERE / "infer_dir.c",
+        f"{build_dir}/libpolicy.a",
+        "-lopenblas",
+        "-ljansson",
+        "-lpthread",
+        "-lm",
     )
     return tests, driver
 
@@ -177,13 +194,13 @@ def golden_tests(tests, rows):
             elif line.startswith("  normalised "):
                 words = line.split()
                 rows.append(("C against golden", case, float(words[1].strip(",")), BOUND, ""))
-                rows.append(
-                    ("C, part of range", case, float(words[3]), BOUND_RANGE, "")
-                )
+                rows.append(("C, part of range", case, float(words[3]), BOUND_RANGE, ""))
             elif line.startswith("  ") and " over " in line:
                 rows.append(("C, commands", case, float(line.split()[0]), BOUND_RANGE, ""))
-        status = 0.0 if p.returncode == 0 else float("inf")
-        rows.append(("C tests", Path(test).name, status, 0.0, "" if not status else p.stderr[-400:]))
+        status = 0.0 if p.returncode == 0 else math.inf
+        rows.append(
+            ("C tests", Path(test).name, status, 0.0, "" if not status else p.stderr[-400:])
+        )
 
 
 def full_size(python, driver, rows, keep):
@@ -192,7 +209,7 @@ def full_size(python, driver, rows, keep):
         for case in sorted(Path(tmp).iterdir()):
             p = subprocess.run([str(driver), str(case), "2"], capture_output=True, text=True)
             if p.returncode:
-                rows.append(("default size", case.name, float("inf"), BOUND, p.stderr.strip()))
+                rows.append(("default size", case.name, math.inf, BOUND, p.stderr.strip()))
                 continue
             norm, part, ms = (float(x) for x in p.stdout.split())
             rows.append(("default size", case.name, norm, BOUND, f"{ms:.0f} ms"))
@@ -215,7 +232,9 @@ def print_table(rows):
 def arguments():
     p = argparse.ArgumentParser(description="actd against LeRobot itself")
     p.add_argument("--venv", type=Path, default=CACHE / "parity-venv", help="current LeRobot")
-    p.add_argument("--old-venv", type=Path, default=CACHE / "parity-venv-0.3", help="LeRobot 0.3.x")
+    p.add_argument(
+        "--old-venv", type=Path, default=CACHE / "parity-venv-0.3", help="LeRobot 0.3.x"
+    )
     p.add_argument("--old-python", default=None, help="for --old-venv, Python 3.10 or newer")
     p.add_argument("--build", default=str(ROOT / "build"), help="the Makefile's BUILD")
     p.add_argument("--tmp", default=None, help="where default-size checkpoints go (600 MB)")

@@ -96,6 +96,7 @@ STF_FN void stf_drop(struct stf *f, const char *name)
         stf_die(name);
     free(f->t[i].value);
     f->t[i] = f->t[--f->n];
+    f->t[f->n].value = NULL;
 }
 
 STF_FN void stf_meta(struct stf *f, const char *key, const char *value)

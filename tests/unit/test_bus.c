@@ -51,7 +51,9 @@ static void test_bad_joint_messages(void **state)
     assert_int_equal(start(f), 0);
     connect_all(f);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        n = joints_message(f, i + 2.0, good);
+        double position = (double)i + 2;
+
+        n = joints_message(f, position, good);
         memcpy(bad, good, n);
         if (cases[i].why == CODEC_WRONG_NAMES)
             bad[name - good] = 'T';
@@ -67,7 +69,7 @@ static void test_bad_joint_messages(void **state)
         zmq_send(f->joints, good, n, 0);
         received++;
         EVENTUALLY(f->board.joints_received == received);
-        assert_true(newest_position(f) == i + 2.0);
+        assert_true(newest_position(f) == position);
         zmq_send(f->joints, good, n, 0); // the same stamp again
         EVENTUALLY(f->board.joints_duplicate == received);
     }
@@ -204,7 +206,7 @@ static void test_slow_subscriber_never_blocks(void **state)
 {
     struct fixture *f = *state;
     const int one = 1;
-    void *deaf;
+    void *deaf = NULL;
 
     assert_int_equal(start(f), 0);
     for (int round = 0; round < 2; round++) {
@@ -300,12 +302,12 @@ static void test_stop_sends_the_rest(void **state)
 static void test_publisher(void **state)
 {
     struct fixture *f = *state;
-    char endpoint[CONFIG_PATH + 8], got[8];
+    char endpoint[CONFIG_PATH], got[8] = "";
     const int ms = 20;
     void *pub, *sub;
 
     assert_int_equal(start(f), 0);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/status", f->cfg.runtime);
+    snprintf(endpoint, sizeof endpoint, "ipc://%.400s/status", f->cfg.runtime);
     pub = bus_publisher(f->bus, endpoint, true, &f->err);
     assert_non_null(pub);
     assert_null(bus_publisher(f->bus, endpoint, true, &f->err)); // taken

@@ -152,6 +152,7 @@ static void output_outside_the_statistics_is_a_warning(void **state)
     struct policy_info facts = {
         .chunk_size = 2, .n_action_steps = 1, .action_dim = 1, .norm_action = "MIN_MAX"};
     struct check *c = calloc(1, sizeof *c);
+    float actions[2];
 
     (void)state;
     assert_non_null(c);
@@ -173,9 +174,9 @@ static void output_outside_the_statistics_is_a_warning(void **state)
                                        .following_error = 1,
                                        .blend = true}},
                         .loop.chunks = {.rows = 2, .max_age_ns = NS_PER_S}};
+    c->actions = actions;
     for (int i = 0; i < 4; i++) {
-        float actions[2] = {row[i][0], row[i][1]};
-        c->actions = actions;
+        memcpy(actions, row[i], sizeof actions);
         c->n_notes = 0;
         assert_int_equal(check_judge(c), 0);
         assert_int_equal(c->n_notes, i < 2 ? 0 : 1);

@@ -55,9 +55,14 @@ static struct chunk *line(uint64_t id, ns_t anchor, int rows, double offset, dou
 
 static struct chunks_config config(enum chunk_mode mode, int rows, int joints, ns_t step)
 {
-    struct chunks_config cfg = {.mode = mode, .interpolation = CHUNK_LINEAR, .rows = rows,
-                                .joints = joints, .capacity = 16, .step_ns = step,
-                                .fade_ns = 60 * MS, .ensemble_coeff = 0.01};
+    struct chunks_config cfg = {.mode = mode,
+                                .interpolation = CHUNK_LINEAR,
+                                .rows = rows,
+                                .joints = joints,
+                                .capacity = 16,
+                                .step_ns = step,
+                                .fade_ns = 60 * MS,
+                                .ensemble_coeff = 0.01};
 
     for (int i = 0; i < ACTD_MAX_JOINTS; i++)
         cfg.blend[i] = true;
@@ -114,9 +119,10 @@ static void ensembler_update(struct ensembler *t, const float *chunk, float *act
         int n = i < t->filled ? t->n[i] : 0;
 
         for (int j = 0; j < A; j++)
-            t->e[i][j] = n == 0 ? chunk[i * A + j]
-                                : (t->e[i][j] * t->cum[n - 1] + chunk[i * A + j] * t->w[n]) /
-                                      t->cum[n];
+            t->e[i][j] = n == 0
+                             ? chunk[i * A + j]
+                             : (t->e[i][j] * t->cum[n - 1] + chunk[i * A + j] * t->w[n]) /
+                                   t->cum[n];
         t->n[i] = n + 1 < C ? n + 1 : C;
     }
     memcpy(action, t->e[0], sizeof t->e[0]);
@@ -201,7 +207,9 @@ static void equals_the_async_client(void **state)
     static const struct {
         enum chunk_mode mode;
         double share;
-    } family[] = {{CHUNK_WEIGHTED_AVERAGE, 0.7}, {CHUNK_LATEST_ONLY, 1}, {CHUNK_AVERAGE, 0.5},
+    } family[] = {{CHUNK_WEIGHTED_AVERAGE, 0.7},
+                  {CHUNK_LATEST_ONLY, 1},
+                  {CHUNK_AVERAGE, 0.5},
                   {CHUNK_CONSERVATIVE, 0.3}};
 
     for (size_t f = 0; f < 4; f++) {
@@ -216,13 +224,14 @@ static void equals_the_async_client(void **state)
 
             if (k % 12 == 0) { // observation 5 steps old: rows 0..4 are past
                 int first = k >= 12 ? k - 5 : k;
-                struct chunk *c = random_chunk((uint64_t)k + 1, 1000 * MS + first * cfg.step_ns,
-                                               30, 1);
+                struct chunk *c =
+                    random_chunk((uint64_t)k + 1, 1000 * MS + first * cfg.step_ns, 30, 1);
 
                 for (int i = 0; i < 30; i++) {
                     double *old = &queue[first + i], new = (double)c->row[i];
 
-                    *old = first + i < until ? *old + family[f].share * (new - *old) : new;
+                    *old =
+                        first + i < until ? *old + family[f].share * (new - *old) : new;
                 }
                 until = first + 30;
                 assert_int_equal(push(q, c, now), CHUNK_USED);
@@ -422,7 +431,8 @@ static void leaves_smoothly(enum chunk_mode mode, double whole)
         if (!isnan(before)) {
             assert_true(fabs(t.pos[0] - before) < 0.03);
             if (now % (20 * MS) > MS / 10) // the slope it tells is the slope it has
-                assert_true(fabs((t.pos[0] - before) / 1e-4 - (t.vel[0] + slope) / 2) < 0.05);
+                assert_true(fabs((t.pos[0] - before) / 1e-4 - (t.vel[0] + slope) / 2) <
+                            0.05);
         }
         before = t.pos[0];
         slope = t.vel[0];
@@ -464,7 +474,7 @@ static void interpolations(void **state)
                 assert_true(t.pos[0] == (double)c->row[k] && t.vel[0] == 0);
             if (how != CHUNK_HOLD && !isnan(p0))
                 assert_true(fabs(t.pos[0] - p0) < 0.03); // C0
-            if (how == CHUNK_CUBIC && !isnan(v0)) {      // C1, and vel is the slope of pos
+            if (how == CHUNK_CUBIC && !isnan(v0)) { // C1, and vel is the slope of pos
                 assert_true(fabs(t.vel[0] - v0) < 8);
                 assert_true(fabs((t.pos[0] - p0) / 1e-4 - (t.vel[0] + v0) / 2) < 0.05);
             }
@@ -499,7 +509,7 @@ static void gripper_takes_the_newest(void **state)
     push(q, a, 0);
     push(q, b, 20 * MS);
     assert_int_equal(chunks_target(q, 30 * MS, &t), 0);
-    assert_true(t.pos[1] == 10 && t.vel[1] == 0);    // not blended, not interpolated
+    assert_true(t.pos[1] == 10 && t.vel[1] == 0);   // not blended, not interpolated
     assert_true(t.pos[0] > 1.5 && t.pos[0] < 10.5); // blended
     assert_int_equal(t.newest_id, 2);
     chunks_free(q);

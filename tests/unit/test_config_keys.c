@@ -260,6 +260,8 @@ static void shipped_files_load(void **state)
     assert_int_equal(cfg.n_cameras, 4);
     assert_int_equal(cfg.chunks.mode, CHUNK_ENSEMBLE);
     assert_string_equal(cfg.joint[13].state, "right_gripper");
+    load_shipped(&cfg, "config/reach.yaml");
+    assert_int_equal(cfg.n_joints, 6);
     load_shipped(&cfg, "config/example.yaml");
     assert_int_equal(cfg.n_joints, 3);
     assert_non_null(strstr(cfg.policy.directory, "/config/policies/mine"));

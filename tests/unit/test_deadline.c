@@ -51,8 +51,8 @@ static void accounting_is_exact(void **state)
             uint64_t before = s.skipped;
             uint64_t skipped = schedule_advance(&s, now);
             assert_int_equal(s.skipped, before + skipped);
-            assert_true(s.next_ns > now);           // never caught up
-            assert_true(s.next_ns - now <= T);      // and not one too many
+            assert_true(s.next_ns > now);      // never caught up
+            assert_true(s.next_ns - now <= T); // and not one too many
             assert_int_equal(run + s.skipped, (uint64_t)((now - start) / T) + 1);
         }
     }
@@ -109,7 +109,8 @@ static void quantiles(void **state)
     hist_add(&h, 3000);
     struct histogram_summary s = hist_summary_since(&h, previous);
     assert_int_equal(s.count, 2);
-    assert_true(s.p50_ns >= 1000 && s.p50_ns <= 1063 && s.max_ns >= 3000 && s.max_ns <= 3188);
+    assert_true(s.p50_ns >= 1000 && s.p50_ns <= 1063 && s.max_ns >= 3000 &&
+                s.max_ns <= 3188);
 }
 
 static void extremes(void **state)
@@ -128,7 +129,8 @@ static void extremes(void **state)
     assert_int_equal(s.p50_ns, 0);
     assert_true(s.max_ns == INT64_MAX);
     memset(&h, 0, sizeof h);
-    for (ns_t x = 0; x < 100; x++) { // small values and edges of buckets are what they are
+    for (ns_t x = 0; x < 100;
+         x++) { // small values and edges of buckets are what they are
         hist_add(&h, x);
         s = hist_summary(&h);
         assert_int_equal(s.max_ns, x);

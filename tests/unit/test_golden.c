@@ -52,8 +52,7 @@ static float *numbers(const struct golden *g, const char *key, size_t *n)
 
     *n = json_array_size(list);
     float *out = *n ? calloc(*n, sizeof(*out)) : NULL;
-    json_array_foreach(list, i, v)
-        out[i] = (float)json_number_value(v);
+    json_array_foreach(list, i, v) out[i] = (float)json_number_value(v);
     return out;
 }
 
@@ -122,7 +121,8 @@ static struct policy_image *frames(const struct golden *g, const struct policy_i
 
     assert_int_equal(json_array_size(list), info->n_cameras);
     struct policy_image *image = calloc((size_t)info->n_cameras + 1, sizeof(*image));
-    json_array_foreach(list, i, v) {
+    json_array_foreach(list, i, v)
+    {
         const char *key = json_string_value(json_object_get(v, "key"));
         int h = (int)json_integer_value(json_object_get(v, "height"));
         int w = (int)json_integer_value(json_object_get(v, "width"));
@@ -133,7 +133,8 @@ static struct policy_image *frames(const struct golden *g, const struct policy_i
         assert_int_equal(info->camera[i].height, h);
         assert_int_equal(info->camera[i].width, w);
         golden_image(seed, key, rgb, n);
-        image[i] = (struct policy_image){.rgb = rgb, .width = w, .height = h, .stride = w * 3};
+        image[i] =
+            (struct policy_image){.rgb = rgb, .width = w, .height = h, .stride = w * 3};
     }
     return image;
 }
@@ -146,7 +147,8 @@ static void free_frames(struct policy_image *image)
 }
 
 // Loads, infers twice (the second must equal the first), returns normalised then actions.
-static float *run(const struct golden *g, struct policy *p, const struct policy_image *image)
+static float *run(const struct golden *g, struct policy *p,
+                  const struct policy_image *image)
 {
     const struct policy_info *info = policy_describe(p);
     size_t n = (size_t)info->chunk_size * (size_t)info->action_dim, n_state, n_env;
@@ -170,7 +172,8 @@ static float *run(const struct golden *g, struct policy *p, const struct policy_
 
 // ---- comparing -------------------------------------------------------------------------
 
-static double worst(const float *a, const float *b, size_t n, const float *range, size_t cols)
+static double worst(const float *a, const float *b, size_t n, const float *range,
+                    size_t cols)
 {
     double w = 0;
 
@@ -217,7 +220,8 @@ static void compare(const struct golden *g, struct policy *p, const float *out,
     if (!(norm <= BOUND))
         fail_msg("%s: normalised actions differ by %.2g, bound %g", g->dir, norm, BOUND);
     if (!(act <= BOUND_RANGE))
-        fail_msg("%s: actions differ by %.2g of range, bound %g", g->dir, act, BOUND_RANGE);
+        fail_msg("%s: actions differ by %.2g of range, bound %g", g->dir, act,
+                 BOUND_RANGE);
     if (json_is_true(json_object_get(g->json, "planes")))
         compare_planes(g, p, image, g->expected + 2 * n);
 }
@@ -231,7 +235,8 @@ static void compare_bits(const struct golden *g, const float *out, size_t n)
 
     if (!other)
         return;
-    snprintf(dir, sizeof(dir), "%.*s/%s", (int)(strrchr(g->dir, '/') - g->dir), g->dir, other);
+    snprintf(dir, sizeof(dir), "%.*s/%s", (int)(strrchr(g->dir, '/') - g->dir), g->dir,
+             other);
     golden_open(&o, dir);
     struct policy *p = load(&o);
     struct policy_image *image = frames(&o, policy_describe(p));
@@ -278,13 +283,13 @@ static void test_generator(void **state)
     golden_image(7, "cam", rgb, sizeof(rgb));
     assert_memory_equal(rgb, pixels, sizeof(pixels));
     assert_int_equal(golden_f16(1.0f), 0x3C00);
-    assert_int_equal(golden_f16(-0x1.004p+0f), 0xBC01);   // 1 + 2^-10
-    assert_int_equal(golden_f16(0x1.002p+0f), 0x3C00);    // half way, to even
-    assert_int_equal(golden_f16(0x1.ffep+0f), 0x4000);    // half way, up into the exponent
-    assert_int_equal(golden_f16(0x1p-24f), 0x0001);       // least subnormal
-    assert_int_equal(golden_f16(0x1.ffep-15f), 0x0400);   // rounds up to the least normal
-    assert_int_equal(golden_bf16(0x1.01p+0f), 0x3F80);    // half way, to even
-    assert_int_equal(golden_bf16(0x1.03p+0f), 0x3F82);    // half way, to even
+    assert_int_equal(golden_f16(-0x1.004p+0f), 0xBC01); // 1 + 2^-10
+    assert_int_equal(golden_f16(0x1.002p+0f), 0x3C00);  // half way, to even
+    assert_int_equal(golden_f16(0x1.ffep+0f), 0x4000);  // half way, up into the exponent
+    assert_int_equal(golden_f16(0x1p-24f), 0x0001);     // least subnormal
+    assert_int_equal(golden_f16(0x1.ffep-15f), 0x0400); // rounds up to the least normal
+    assert_int_equal(golden_bf16(0x1.01p+0f), 0x3F80);  // half way, to even
+    assert_int_equal(golden_bf16(0x1.03p+0f), 0x3F82);  // half way, to even
 }
 
 // ---- finding the cases -----------------------------------------------------------------
@@ -307,8 +312,9 @@ static size_t collect(const char *parent, struct CMUnitTest *tests, size_t n)
         if (n < MAX_CASES && access(path, R_OK) == 0) {
             path[strlen(path) - strlen("/config.json")] = '\0';
             char *dir = strdup(path);
-            tests[n++] = (struct CMUnitTest){
-                .name = strrchr(dir, '/') + 1, .test_func = test_case, .initial_state = dir};
+            tests[n++] = (struct CMUnitTest){.name = strrchr(dir, '/') + 1,
+                                             .test_func = test_case,
+                                             .initial_state = dir};
         }
         free(entry[i]);
     }

@@ -37,11 +37,11 @@ static double compare(json_t *entry, uint64_t seed, const float *expected, size_
     snprintf(name, sizeof(name), "%dx%d", h0, w0);
     golden_image(seed, name, rgb, n0);
     struct policy_image image = {.rgb = rgb, .width = w0, .height = h0, .stride = w0 * 3};
-    assert_int_equal(norm_build(&none, "image", NORM_IDENTITY, 3, NULL, 1e-8, false, &err), 0);
-    int rc = image_to_planes(&image,
-                             strcmp(mode, "stretch") ? POLICY_RESIZE_LETTERBOX
-                                                     : POLICY_RESIZE_STRETCH,
-                             &none, h, w, chw);
+    assert_int_equal(
+        norm_build(&none, "image", NORM_IDENTITY, 3, NULL, 1e-8, false, &err), 0);
+    int rc = image_to_planes(
+        &image, strcmp(mode, "stretch") ? POLICY_RESIZE_LETTERBOX : POLICY_RESIZE_STRETCH,
+        &none, h, w, chw);
     assert_int_equal(rc, 0);
     for (size_t i = 0; i < n; i++)
         worst = fmax(worst, fabs((double)chw[i] - (double)expected[i]));
@@ -66,10 +66,12 @@ static void test_resizes(void **state)
     assert_true(json_array_size(list) >= 18);
     size_t n = fread(expected, sizeof(*expected), max, f);
     fclose(f);
-    json_array_foreach(list, i, entry) {
+    json_array_foreach(list, i, entry)
+    {
         double worst = compare(entry, seed, expected + at, &at);
         if (!(worst <= BOUND))
-            fail_msg("resize %zu differs by %.2g of full scale, bound %g", i, worst, BOUND);
+            fail_msg("resize %zu differs by %.2g of full scale, bound %g", i, worst,
+                     BOUND);
     }
     assert_int_equal(at, n);
     free(expected);

@@ -93,9 +93,11 @@ static void push(struct run *r, int n, ns_t now)
     r->chunk->anchor_ns = r->chunk->oldest_ns = r->chunk->ready_ns = now;
     r->chunk->rows = r->rows;
     r->chunk->joints = r->joints;
-    golden_floats(r->seed, name, r->chunk->row, (size_t)(r->rows * r->joints), 1.0f, 0.0f);
+    golden_floats(r->seed, name, r->chunk->row, (size_t)(r->rows * r->joints), 1.0f,
+                  0.0f);
     for (int i = 0; i < r->rows * r->joints; i++)
-        r->chunk->row[i] = r->chunk->row[i] * r->std[i % r->joints] + r->mean[i % r->joints];
+        r->chunk->row[i] =
+            r->chunk->row[i] * r->std[i % r->joints] + r->mean[i % r->joints];
     assert_int_equal(chunks_push(r->chunks, r->chunk, now), CHUNK_USED);
 }
 
@@ -144,9 +146,9 @@ static void test_ticks(void **state)
     run_close(&r);
 }
 
-#define TICKS(name)                                                                        \
-    {                                                                                      \
-        name, test_ticks, NULL, NULL, (void *)(uintptr_t)name                              \
+#define TICKS(name)                                           \
+    {                                                         \
+        name, test_ticks, NULL, NULL, (void *)(uintptr_t)name \
     }
 
 int main(void)

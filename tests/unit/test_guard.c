@@ -89,8 +89,8 @@ struct want {
     int left;
 };
 
-static void want_next(struct want *w, const struct guard_limits *lim, double dt, double *out,
-                      double *vel)
+static void want_next(struct want *w, const struct guard_limits *lim, double dt,
+                      double *out, double *vel)
 {
     if (w->left-- <= 0) {
         w->shape = (enum shape)(rnd() * SHAPES);
@@ -105,19 +105,28 @@ static void want_next(struct want *w, const struct guard_limits *lim, double dt,
     for (int i = 0; i < JOINTS; i++) {
         vel[i] = 0;
         switch (w->shape) {
-        case NOISE: out[i] = w->base[i] + between(-0.3, 0.3); break;
+        case NOISE:
+            out[i] = w->base[i] + between(-0.3, 0.3);
+            break;
         case STEPS:
             if (rnd() < 0.01)
                 w->base[i] = between(lim->min[i] - 0.5, lim->max[i] + 0.5);
             out[i] = w->base[i];
             break;
-        case RAMP: out[i] = w->base[i] += w->amp[i] * dt; vel[i] = w->amp[i]; break;
+        case RAMP:
+            out[i] = w->base[i] += w->amp[i] * dt;
+            vel[i] = w->amp[i];
+            break;
         case SINE:
             out[i] = w->base[i] + w->amp[i] * sin(6.28 * w->freq * w->t);
             vel[i] = w->amp[i] * 6.28 * w->freq * cos(6.28 * w->freq * w->t);
             break;
-        case WALK: out[i] = w->base[i] += between(-0.02, 0.02); break;
-        default: out[i] = rnd() < 0.5 ? 1e300 * between(-1, 1) : w->base[i]; break;
+        case WALK:
+            out[i] = w->base[i] += between(-0.02, 0.02);
+            break;
+        default:
+            out[i] = rnd() < 0.5 ? 1e300 * between(-1, 1) : w->base[i];
+            break;
         }
     }
 }
@@ -216,8 +225,12 @@ static void random_with_jerk_and_hard_brakes(void **state)
 
 static struct guard_limits one_joint(double jerk)
 {
-    return (struct guard_limits){.n = 1, .min = {-2}, .max = {2}, .velocity = {2},
-                                 .acceleration = {8}, .jerk = {jerk},
+    return (struct guard_limits){.n = 1,
+                                 .min = {-2},
+                                 .max = {2},
+                                 .velocity = {2},
+                                 .acceleration = {8},
+                                 .jerk = {jerk},
                                  .stop_acceleration = {16}};
 }
 
@@ -244,7 +257,8 @@ static void transparent_for(double jerk, double hz, bool with_velocity, double a
         }
         assert_int_equal(guard_apply(&g, &w, with_velocity ? &v : NULL, 1, &r), 0);
         if (r.pos[0] != w || r.limit[0] != GUARD_NONE)
-            fail_msg("tick %d at %g Hz: %.17g became %.17g (%d)", k, hz, w, r.pos[0], r.limit[0]);
+            fail_msg("tick %d at %g Hz: %.17g became %.17g (%d)", k, hz, w, r.pos[0],
+                     r.limit[0]);
     }
 }
 
@@ -284,7 +298,8 @@ static void transparent_at_the_limit(void **state)
 
 // ---- shape -----------------------------------------------------------------------------------
 
-static void step_response(double jerk, double hz, double target, double overshoot, double longest)
+static void step_response(double jerk, double hz, double target, double overshoot,
+                          double longest)
 {
     struct guard_limits lim = one_joint(jerk);
     double zero = 0, arrived = 0, dt = 1 / hz;
@@ -308,10 +323,10 @@ static void steps_are_not_overshot(void **state)
 {
     (void)state;
     for (double hz = 100; hz <= 1000; hz *= 3) {
-        step_response(0, hz, 1, 0, 0.76);     // ideal: 1/2 + 2/8 = 0.75 s
-        step_response(0, hz, 0.01, 0, 0.09);  // ideal: 2 sqrt(0.01/8) = 0.071 s
-        step_response(0, hz, 2, 0, 1.26);     // the position limit itself
-        step_response(80, hz, 1, 1e-5, 1.0);  // ideal: 0.85 s
+        step_response(0, hz, 1, 0, 0.76);    // ideal: 1/2 + 2/8 = 0.75 s
+        step_response(0, hz, 0.01, 0, 0.09); // ideal: 2 sqrt(0.01/8) = 0.071 s
+        step_response(0, hz, 2, 0, 1.26);    // the position limit itself
+        step_response(80, hz, 1, 1e-5, 1.0); // ideal: 0.85 s
         step_response(80, hz, 2, 0, 1.6);
     }
 }
@@ -417,6 +432,25 @@ static void scale_slows_down(void **state)
     }
 }
 
+// A scale that makes no sense is none.
+static void bad_scales(void **state)
+{
+    (void)state;
+    static const double bad[] = {0, -1, 2, NAN};
+
+    for (int i = 0; i < 4; i++) {
+        struct guard_limits lim = one_joint(0);
+        double p = 0, w = 1, zero = 0;
+        struct guard_result r;
+        struct guard g;
+
+        guard_init(&g, &lim, 0.005);
+        guard_reset(&g, &p);
+        assert_int_equal(guard_apply(&g, &w, &zero, bad[i], &r), 0);
+        assert_true(fabs(r.vel[0] - 8 * 0.005) < 1e-9);
+    }
+}
+
 static void outside_goes_in_only(void **state)
 {
     (void)state;
@@ -475,7 +509,8 @@ static void advance_is_an_upper_bound(void **state)
 
     for (int i = 0; i < 100000; i++) {
         double A = exp(between(log(0.5), log(60))), J = exp(between(log(5), log(3000)));
-        double dt = exp(between(log(0.001), log(0.02))), V = exp(between(log(0.1), log(6)));
+        double dt = exp(between(log(0.001), log(0.02))),
+               V = exp(between(log(0.1), log(6)));
         struct limit_joint j = {-1e9, 1e9, V, A, J, dt};
         struct limit_state s = {0, between(-V, V), between(-A, A)};
         double bound = limit_advance(s.vel, s.acc, A, J, dt), most = 0;
@@ -501,14 +536,16 @@ static void brake_speed_is_exact(void **state)
 {
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        double A = between(0.5, 50), dt = between(0.001, 0.02), room = exp(between(-16, 1));
+        double A = between(0.5, 50), dt = between(0.001, 0.02),
+               room = exp(between(-16, 1));
         double v = limit_brake_speed(room, A, dt), sum = 0;
 
         for (double x = v; x > 0; x -= A * dt)
             sum += x * dt;
         assert_true(fabs(sum - room) <= 1e-9 * (1 + room));
     }
-    assert_true(limit_brake_speed(0, 1, 0.01) == 0 && limit_brake_speed(-1, 1, 0.01) == 0);
+    assert_true(limit_brake_speed(0, 1, 0.01) == 0 &&
+                limit_brake_speed(-1, 1, 0.01) == 0);
 }
 
 static void gate(void **state)
@@ -520,17 +557,29 @@ static void gate(void **state)
         double before, now, vel;
         bool pass;
     } cases[] = {
-        {0, 0, 0, true},         {0, 0.01, 2, true},        {0, 0.0101, 2, false},
-        {0, -0.0101, -2, false}, {0, 0.01, 2.001, false},   {0, -0.01, -2.001, false},
-        {2, 2, 0, true},         {1.999, 2.0000001, 0, false}, {-1.999, -2.0000001, 0, false},
-        {-2, -2, 0, true},       {0, nan, 0, false},        {0, 0, nan, false},
-        {nan, 0, 0, false},      {0, inf, 0, false},        {0, 0, -inf, false},
-        {0, -inf, 0, false},     {inf, 0, 0, false},
+        {0, 0, 0, true},
+        {0, 0.01, 2, true},
+        {0, 0.0101, 2, false},
+        {0, -0.0101, -2, false},
+        {0, 0.01, 2.001, false},
+        {0, -0.01, -2.001, false},
+        {2, 2, 0, true},
+        {1.999, 2.0000001, 0, false},
+        {-1.999, -2.0000001, 0, false},
+        {-2, -2, 0, true},
+        {0, nan, 0, false},
+        {0, 0, nan, false},
+        {nan, 0, 0, false},
+        {0, inf, 0, false},
+        {0, 0, -inf, false},
+        {0, -inf, 0, false},
+        {inf, 0, 0, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(guard_gate(&lim, dt, &cases[i].before, &cases[i].now, &cases[i].vel),
-                         cases[i].pass);
+        assert_int_equal(
+            guard_gate(&lim, dt, &cases[i].before, &cases[i].now, &cases[i].vel),
+            cases[i].pass);
     lim.min[0] = lim.max[0] = nan; // limits that are not numbers pass nothing
     assert_false(guard_gate(&lim, dt, &zero, &zero, &zero));
 }
@@ -548,6 +597,7 @@ int main(void)
         cmocka_unit_test(brakes_before_the_limit),
         cmocka_unit_test(braking),
         cmocka_unit_test(scale_slows_down),
+        cmocka_unit_test(bad_scales),
         cmocka_unit_test(outside_goes_in_only),
         cmocka_unit_test(not_finite_changes_nothing),
         cmocka_unit_test(advance_is_an_upper_bound),

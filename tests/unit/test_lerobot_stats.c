@@ -64,9 +64,10 @@ static void test_formula_of_era(void **state)
             era == LRF_04 ? "observation.environment_state.max"
                           : "normalize_inputs.buffer_observation_environment_state.max";
         struct lrf k;
-        struct stf *f = era == LRF_04 ? &k.pre_stats : &k.weights;
+        struct stf *f;
 
         lrf_begin(&k, (enum lrf_era)era);
+        f = era == LRF_04 ? &k.pre_stats : &k.weights;
         stf_drop(f, name);
         stf_add(f, name, STF_F32, 1, &four, lrf_min);
         assert_int_equal(lrf_open(&k, NULL, &c, &err), 0);

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/loop.h"
-#include "daemon/rt.h"
+#include "daemon/chunks_impl.h"
+#include "daemon/loop_impl.h"
 
 #define MS     NS_PER_MS
 #define JOINTS 3
@@ -26,6 +26,11 @@
 // ---- allocations are counted while `counting` (not under sanitizers: they own malloc) ---------
 static volatile int counting;
 static volatile long allocations;
+#if defined(__has_feature) // clang's way to tell
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if !defined(__SANITIZE_ADDRESS__)
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -62,9 +67,9 @@ struct world {
     uint64_t tick, samples, chunk_id, sequence;
     double measured[JOINTS];
     bool joints_off, camera_off, policy_off, stuck; // stuck: the arm does not follow
-    ns_t latency;  // of the policy
-    int every;     // ticks between inferences
-    double goal;   // where the policy drives all joints
+    ns_t latency;                                   // of the policy
+    int every;                                      // ticks between inferences
+    double goal;                                    // where the policy drives all joints
     struct command last;
     uint64_t got;      // commands
     uint64_t last_got; // in this tick
@@ -79,11 +84,18 @@ static ns_t virtual_clock(void)
 
 static struct loop_config default_config(void)
 {
-    struct loop_config c = {.control_hz = 200, .joints = JOINTS, .following_ticks = 10,
-                            .joints_period_ns = 10 * MS, .n_cameras = 1,
-                            .camera_period_ns = {33 * MS}, .hold_ns = 200 * MS,
-                            .ttl_ns = 20 * MS, .tick_gap_ns = 100 * MS, .fresh_ticks = 50,
-                            .approach_scale = 0.25, .approach_tolerance = 0.02};
+    struct loop_config c = {.control_hz = 200,
+                            .joints = JOINTS,
+                            .following_ticks = 10,
+                            .joints_period_ns = 10 * MS,
+                            .n_cameras = 1,
+                            .camera_period_ns = {33 * MS},
+                            .hold_ns = 200 * MS,
+                            .ttl_ns = 20 * MS,
+                            .tick_gap_ns = 100 * MS,
+                            .fresh_ticks = 50,
+                            .approach_scale = 0.25,
+                            .approach_tolerance = 0.02};
 
     c.limits.n = JOINTS;
     for (int i = 0; i < JOINTS; i++) {
@@ -128,8 +140,8 @@ static void world_end(struct world *w)
 
 static void send_joints(struct world *w)
 {
-    struct joint_sample s = {.number = ++w->samples, .received_ns = w->now,
-                             .capture_ns = w->now, .n = JOINTS};
+    struct joint_sample s = {
+        .number = ++w->samples, .received_ns = w->now, .capture_ns = w->now, .n = JOINTS};
 
     memcpy(s.pos, w->measured, sizeof w->measured);
     slot_write(&w->board.joints, &s);
@@ -209,7 +221,8 @@ static void step_skip(struct world *w, uint64_t skip)
     counting = 0;
     w->tick++;
     take_commands(w);
-    assert_int_equal(loop_last(w->loop)->ticks_run + loop_last(w->loop)->skipped, w->tick);
+    assert_int_equal(loop_last(w->loop)->ticks_run + loop_last(w->loop)->skipped,
+                     w->tick);
 }
 
 static void step(struct world *w)
@@ -241,8 +254,8 @@ static int until(struct world *w, enum ladder_state s, int most)
         step(w);
     }
     if (mode(w) != s)
-        fail_msg("tick %lu: %s instead of %s (%s)",
-                 (unsigned long)w->tick, ladder_state_name(mode(w)), ladder_state_name(s),
+        fail_msg("tick %lu: %s instead of %s (%s)", (unsigned long)w->tick,
+                 ladder_state_name(mode(w)), ladder_state_name(s),
                  ladder_reason_name(reason(w)));
     return most;
 }
@@ -278,7 +291,8 @@ static void cold_start(void **state)
     while (w.samples == 0)
         step(&w);
     assert_int_equal(w.last_got, 1);
-    for (int i = 0; i < 100; i++) { // the measured pose is echoed, wherever it is moved by hand
+    for (int i = 0; i < 100;
+         i++) { // the measured pose is echoed, wherever it is moved by hand
         w.stuck = true;
         w.measured[1] = 0.3 + 0.01 * i;
         step(&w);
@@ -287,6 +301,15 @@ static void cold_start(void **state)
     }
     assert_true(fabs(w.last.pos[1] - w.measured[1]) <= 0.011);
     w.stuck = false;
+    w.joints_off =
+        true; // a pose of long ago is not echoed: the arm may be elsewhere by now
+    for (int i = 0; i < 30; i++)
+        step(&w);
+    assert_int_equal(w.last_got, 0);
+    w.joints_off = false;
+    step(&w);
+    step(&w);
+    assert_int_equal(w.last_got, 1);
     atomic_store(&w.board.started, true);
     step(&w);
     assert_int_equal(mode(&w), LADDER_WAITING);
@@ -343,7 +366,8 @@ static void approach_and_run(void **state)
     for (int j = 0; j < JOINTS; j++)
         assert_true(fabs(w.measured[j] - 1.0) < 0.01);
     assert_true(loop_last(w.loop)->seam_max_rad == 0); // crossfade
-    assert_true(w.last.frame_age_ns > 0 && w.last.chunk_id > 0 && w.last.ttl_ns == 20 * MS);
+    assert_true(w.last.frame_age_ns > 0 && w.last.chunk_id > 0 &&
+                w.last.ttl_ns == 20 * MS);
     assert_int_equal(w.last.margin_ns, TICK - 20 * NS_PER_US);
     world_end(&w);
 }
@@ -564,7 +588,8 @@ static void stale_camera(void **state)
 
     world_start(&w, &cfg);
     to_running(&w);
-    while (w.next_frame != w.now + 33 * MS && atomic_load(&w.board.camera[0].received_ns) != w.now)
+    while (w.next_frame != w.now + 33 * MS &&
+           atomic_load(&w.board.camera[0].received_ns) != w.now)
         step(&w);
     ns_t last = atomic_load(&w.board.camera[0].received_ns);
     w.camera_off = true;
@@ -646,7 +671,8 @@ static void disarm_and_rearm(void **state)
     to_running(&w);
     for (int i = 0; i < 60; i++)
         step(&w);
-    double speed = fmax(fabs(w.last.vel[0]), fmax(fabs(w.last.vel[1]), fabs(w.last.vel[2])));
+    double speed =
+        fmax(fabs(w.last.vel[0]), fmax(fabs(w.last.vel[1]), fabs(w.last.vel[2])));
     assert_true(speed > 0.1);
     request(&w, BOARD_DISARM);
     step(&w);
@@ -655,7 +681,8 @@ static void disarm_and_rearm(void **state)
     int took = until(&w, LADDER_READY, 100);
     assert_true(took <= 2 + (int)(speed / 10 / 0.005)); // at 10 rad/s²
     at_rest = w.last;
-    w.stuck = true; // somebody pushes the arm; the idle pose stays what was last commanded
+    w.stuck =
+        true; // somebody pushes the arm; the idle pose stays what was last commanded
     w.measured[0] -= 0.15;
     for (int i = 0; i < 100; i++) {
         step(&w);
@@ -815,6 +842,86 @@ static void approach_gives_up(void **state)
     world_end(&w);
 }
 
+// A guard that has lost its mind (its limits were overwritten): the gate still knows them.
+static void gate_catches_a_broken_guard(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+    struct command before;
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    w.goal = 2;
+    for (int i = 0; i < 50; i++)
+        step(&w);
+    for (int j = 0; j < JOINTS; j++)
+        w.loop->guard.lim.velocity[j] = w.loop->guard.lim.acceleration[j] = 1e6;
+    w.policy_off = true;
+    w.measured[0] = -1.5;
+    send_chunk(&w, w.now); // a jump, which the guard now lets through
+    w.loop->chunks->cfg.fade_ns = 0;
+    before = w.last;
+    step(&w);
+    assert_int_equal(loop_last(w.loop)->gate_refusals, 1);
+    assert_int_equal(w.last_got, 0);
+    step(&w); // from where it was, braking
+    assert_int_equal(mode(&w), LADDER_STOPPING);
+    assert_int_equal(reason(&w), REASON_INTERNAL);
+    assert_int_equal(w.last_got, 1);
+    assert_memory_equal(w.last.pos, before.pos, sizeof before.pos);
+    world_end(&w);
+}
+
+// Rows that turn into NaN in our own memory.
+static void target_not_finite(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    for (int i = 0; i < 50; i++)
+        step(&w);
+    w.policy_off = true;
+    for (int i = 0; i < w.loop->chunks->n; i++)
+        for (int k = 0; k < ROWS * JOINTS; k++)
+            w.loop->chunks->live[i].row[k] = NAN;
+    step(&w);
+    assert_int_equal(mode(&w), LADDER_HOLD);
+    assert_int_equal(reason(&w), REASON_NOT_FINITE);
+    assert_int_equal(loop_last(w.loop)->refused_vectors, 1);
+    assert_int_equal(until(&w, LADDER_STOPPING, 20), LOOP_BAD_TARGETS - 1);
+    assert_int_equal(reason(&w), REASON_NOT_FINITE);
+    world_end(&w);
+}
+
+// What the codec should have refused, and a sample for another robot: as if nothing had come.
+static void bad_samples_are_not_taken(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    w.joints_off = true;
+    for (int i = 0; i < 10; i++) {
+        struct joint_sample s = {.number = 1,
+                                 .received_ns = w.now + TICK,
+                                 .capture_ns = w.now + TICK,
+                                 .n = i % 2 ? JOINTS : 2,
+                                 .pos = {0, NAN, 0}};
+
+        slot_write(&w.board.joints, &s);
+        step(&w);
+    }
+    assert_int_equal(mode(&w), LADDER_HOLD);
+    assert_int_equal(reason(&w), REASON_JOINTS_STALE);
+    world_end(&w);
+}
+
 // A bus that does not take its commands loses the newest, counted; the loop does not care.
 static void full_ring(void **state)
 {
@@ -847,6 +954,7 @@ static void random_faults(void **state)
         struct loop_config cfg = default_config();
         double p[JOINTS] = {0}, v[JOINTS] = {0};
         int known = 0;
+        bool ever = false; // armed
 
         cfg.chunks.mode = (enum chunk_mode)(round % 7);
         for (int j = 0; j < JOINTS; j++)
@@ -883,8 +991,9 @@ static void random_faults(void **state)
                 continue;
             }
             bool idle = mode(&w) == LADDER_WAITING || mode(&w) == LADDER_READY ||
-                        mode(&w) == LADDER_INIT;
+                        mode(&w) == LADDER_INIT || !ever;
             bool armed = before == LADDER_READY && mode(&w) == LADDER_APPROACH;
+            ever |= armed;
             for (int j = 0; j < JOINTS; j++) {
                 double vel = (w.last.pos[j] - p[j]) / 0.005;
 
@@ -998,6 +1107,9 @@ int main(void)
         cmocka_unit_test(outside_the_limits),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(approach_gives_up),
+        cmocka_unit_test(gate_catches_a_broken_guard),
+        cmocka_unit_test(target_not_finite),
+        cmocka_unit_test(bad_samples_are_not_taken),
         cmocka_unit_test(full_ring),
         cmocka_unit_test(random_faults),
         cmocka_unit_test(nothing_was_allocated),

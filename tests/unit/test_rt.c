@@ -59,7 +59,8 @@ static void plain_threads(void **state)
     int mine = getpriority(PRIO_PROCESS, 0);
 
     assert_int_equal(rt_thread_create(&t, "a-name-that-is-too-long", RT_CLASS_PLAIN, 50,
-                                      facts_of_me, &f), 0);
+                                      facts_of_me, &f),
+                     0);
     pthread_join(t, NULL);
     assert_int_equal(f.policy, SCHED_OTHER); // whatever priority it was given
     assert_int_equal(f.nice, mine > 5 ? mine : 5);
@@ -67,7 +68,8 @@ static void plain_threads(void **state)
     assert_string_equal(f.name, "a-name-that-is-");
     pthread_sigmask(SIG_SETMASK, NULL, &now);
     assert_false(sigismember(&now, SIGTERM)); // the maker's own mask is as it was
-    assert_int_equal(rt_thread_create(&t, "infer", RT_CLASS_INFER, 0, facts_of_me, &f), 0);
+    assert_int_equal(rt_thread_create(&t, "infer", RT_CLASS_INFER, 0, facts_of_me, &f),
+                     0);
     pthread_join(t, NULL);
     assert_int_equal(f.policy, SCHED_OTHER);
     assert_int_equal(f.nice, mine);
@@ -97,8 +99,8 @@ static void *maker(void *arg)
 static void fifo_is_not_inherited(void **state)
 {
     (void)state;
-    struct rt_thread_spec spec = {.name = "loop", .cls = RT_CLASS_RT, .priority = 50,
-                                  .cpu = rt_choose_cpu()};
+    struct rt_thread_spec spec = {
+        .name = "loop", .cls = RT_CLASS_RT, .priority = 50, .cpu = rt_choose_cpu()};
     char granted[RT_GRANTED] = "";
     struct nest n = {0};
     pthread_t t;
@@ -125,7 +127,8 @@ static void fifo_is_not_inherited(void **state)
 static int try_without_rights(void)
 {
     struct rlimit none = {0, 0};
-    struct rt_thread_spec spec = {.name = "loop", .cls = RT_CLASS_RT, .priority = 50, .cpu = -1};
+    struct rt_thread_spec spec = {
+        .name = "loop", .cls = RT_CLASS_RT, .priority = 50, .cpu = -1};
     char granted[RT_GRANTED] = "";
     struct facts f = {0};
     pthread_t t;
@@ -136,7 +139,8 @@ static int try_without_rights(void)
     if (rt_thread_start(&t, &spec, facts_of_me, &f, granted) != 0)
         return 2;
     pthread_join(t, NULL);
-    if (f.policy != SCHED_OTHER || strcmp(granted, "SCHED_OTHER (SCHED_FIFO 50 refused: error 1)"))
+    if (f.policy != SCHED_OTHER ||
+        strcmp(granted, "SCHED_OTHER (SCHED_FIFO 50 refused: error 1)"))
         return 3;
     spec.require_rt = true;
     if (rt_thread_start(&t, &spec, facts_of_me, &f, granted) != -EPERM)
@@ -220,22 +224,45 @@ static void stack_is_there(void **state)
 
 // ---- what the loop's objects may reach for ----------------------------------------------------
 
-static const char *const objects[] = {"clock", "slot", "ring", "deadline", "ladder", "limit",
-                                      "guard", "gate", "chunks", "loop", "loop_watch"};
+static const char *const objects[] = {"clock",  "slot",         "ring",  "deadline",
+                                      "ladder", "limit",        "guard", "gate",
+                                      "chunks", "chunks_blend", "loop",  "loop_watch"};
 static const char *const allowed[] = {
     // ours
-    "slot_", "ring_", "hist_add", "schedule_", "ladder_", "limit_", "guard_", "chunks_",
-    "chunk_", "loop_conditions", "clock_",
+    "slot_",
+    "ring_",
+    "hist_add",
+    "schedule_",
+    "ladder_",
+    "limit_",
+    "guard_",
+    "chunks_",
+    "chunk_",
+    "loop_conditions",
+    "clock_",
     // arithmetic and memory that is already there
-    "mem", "sqrt", "floor", "fmin", "fmax", "exp", "__mem", "_GLOBAL_OFFSET_TABLE_",
+    "mem",
+    "sqrt",
+    "floor",
+    "fmin",
+    "fmax",
+    "exp",
+    "__mem",
+    "_GLOBAL_OFFSET_TABLE_",
     // the loop's two system calls, and the stack protector
-    "write", "__stack_chk_fail", "__errno_location",
+    "write",
+    "__stack_chk_fail",
+    "__errno_location",
     // sanitizers' own
-    "__asan_", "__ubsan_", "__sanitizer_", "__tsan_",
+    "__asan_",
+    "__ubsan_",
+    "__sanitizer_",
+    "__tsan_",
 };
 // These begin like something allowed and are plain all the same.
-static const char *const plain[] = {"slot_init", "slot_free", "ring_init", "ring_free",
-                                    "chunks_init", "chunks_free", "hist_summary", "memalign"};
+static const char *const plain[] = {"slot_init",    "slot_free",   "ring_init",
+                                    "ring_free",    "chunks_init", "chunks_free",
+                                    "hist_summary", "memalign"};
 
 static bool listed(const char *const *list, size_t n, const char *symbol)
 {

