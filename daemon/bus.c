@@ -14,11 +14,11 @@
 #include "daemon/rt.h"
 #include "daemon/sockets.h"
 
-#define DRAIN_MAX   64
-#define SMALL_MARK  64 // a PUB socket starves of read credits below about 16
-#define FRAME_MARK  4
-#define STATUS_MAX  (64 * 1024) // nobody sends to a PUB socket; bytes
-#define LAST_MS     50          // that the last commands get on their way out
+#define DRAIN_MAX  64
+#define SMALL_MARK 64 // a PUB socket starves of read credits below about 16
+#define FRAME_MARK 4
+#define STATUS_MAX (64 * 1024) // nobody sends to a PUB socket; bytes
+#define LAST_MS    50          // that the last commands get on their way out
 
 struct stream {
     void *socket;
@@ -209,8 +209,8 @@ static void *bus_loop(void *arg)
 
 // ---- plain ---------------------------------------------------------------------------------
 
-static int open_stream(struct bus *b, const struct socket_spec *spec, struct camera *camera,
-                       struct config_error *err)
+static int open_stream(struct bus *b, const struct socket_spec *spec,
+                       struct camera *camera, struct config_error *err)
 {
     struct stream *s = &b->stream[b->n_streams];
     int r = sockets_open(b->sockets, spec, &s->socket, err);
@@ -222,11 +222,12 @@ static int open_stream(struct bus *b, const struct socket_spec *spec, struct cam
     return r;
 }
 
-static int open_all(struct bus *b, const struct config *cfg, struct camera *const *cameras,
-                    struct config_error *err)
+static int open_all(struct bus *b, const struct config *cfg,
+                    struct camera *const *cameras, struct config_error *err)
 {
     const struct socket_spec joints = {ZMQ_SUB, cfg->joint_state.endpoint,
-                                       cfg->joint_state.bind, SMALL_MARK, CODEC_JOINTS_MAX};
+                                       cfg->joint_state.bind, SMALL_MARK,
+                                       CODEC_JOINTS_MAX};
     const struct socket_spec commands = {ZMQ_PUB, cfg->joint_command.endpoint,
                                          cfg->joint_command.bind, SMALL_MARK, STATUS_MAX};
     int r = sockets_open(b->sockets, &commands, &b->commands, err);
@@ -259,8 +260,11 @@ static int start_thread(struct bus *b, int priority, struct config_error *err)
     int r = rt_thread_create(&b->thread, "actd-bus", RT_CLASS_IO, priority, bus_loop, b);
 
     b->running = r == 0;
-    return r == 0 ? 0 : endpoint_refuse(err, -r, "the bus thread cannot start: %s; raise "
-                                        "TasksMax= or `ulimit -u`", strerror(-r));
+    return r == 0 ? 0
+                  : endpoint_refuse(err, -r,
+                                    "the bus thread cannot start: %s; raise "
+                                    "TasksMax= or `ulimit -u`",
+                                    strerror(-r));
 }
 
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
@@ -323,7 +327,8 @@ void bus_stop(struct bus *b)
     free(b);
 }
 
-void *bus_publisher(struct bus *b, const char *endpoint, bool bind, struct config_error *err)
+void *bus_publisher(struct bus *b, const char *endpoint, bool bind,
+                    struct config_error *err)
 {
     const struct socket_spec spec = {ZMQ_PUB, endpoint, bind, SMALL_MARK, STATUS_MAX};
     void *socket;

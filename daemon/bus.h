@@ -25,13 +25,14 @@ void bus_stop(struct bus *b);
 
 // A PUB socket with the house's options for another thread (status). plain, at start-up.
 // NULL + err.
-void *bus_publisher(struct bus *b, const char *endpoint, bool bind, struct config_error *err);
+void *bus_publisher(struct bus *b, const char *endpoint, bool bind,
+                    struct config_error *err);
 void bus_close(void *socket); // plain; NULL is fine
 
 // What the bus has done with commands and why it refused a joint state. Any thread class.
 struct bus_counts {
-    uint64_t sent;                   // commands given to ZeroMQ
-    uint64_t send_failed;            // not encoded, or refused by ZeroMQ
+    uint64_t sent;                     // commands given to ZeroMQ
+    uint64_t send_failed;              // not encoded, or refused by ZeroMQ
     enum codec_verdict joints_refusal; // of the last one refused, CODEC_OK when none was
 };
 struct bus_counts bus_counts(const struct bus *b);

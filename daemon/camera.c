@@ -22,7 +22,7 @@
 #include "daemon/jpeg.h"
 #include "daemon/rt.h"
 
-#define FRESH 4u // beside the index of the middle buffer
+#define FRESH  4u // beside the index of the middle buffer
 #define PIXELS ((size_t)CAMERA_MAX_WIDTH * CAMERA_MAX_HEIGHT * 3)
 
 struct raw {
@@ -39,15 +39,15 @@ struct pixels {
 
 struct camera {
     struct camera_mark *mark;
-    ns_t latency_ns; // exposure to stamp
-    struct codec_stamp stamp;   // bus
-    _Atomic int last_refusal;   // enum codec_verdict, written by the bus
+    ns_t latency_ns;          // exposure to stamp
+    struct codec_stamp stamp; // bus
+    _Atomic int last_refusal; // enum codec_verdict, written by the bus
     struct raw raw[3];
-    unsigned back;              // bus
-    unsigned front;             // decoder
+    unsigned back;  // bus
+    unsigned front; // decoder
     _Atomic unsigned middle;
     struct pixels pixels[2];
-    int shown;                  // decoder; -1 before the first good frame
+    int shown;                        // decoder; -1 before the first good frame
     _Atomic uint32_t asked, answered; // requests; equal = none open
     _Atomic bool stop;
     struct jpeg *jpeg;
@@ -63,9 +63,11 @@ static void futex_wake(_Atomic uint32_t *word)
 // Sleeps while *word is value, at most timeout_ns (relative; < 0 = for ever). May wake early.
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, ns_t timeout_ns)
 {
-    struct timespec t = {.tv_sec = timeout_ns / NS_PER_S, .tv_nsec = timeout_ns % NS_PER_S};
+    struct timespec t = {.tv_sec = timeout_ns / NS_PER_S,
+                         .tv_nsec = timeout_ns % NS_PER_S};
 
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns < 0 ? NULL : &t, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns < 0 ? NULL : &t, NULL,
+            0);
 }
 
 // ---- from bytes to pixels ------------------------------------------------------------------
@@ -94,7 +96,8 @@ static void row_to_rgb(const struct codec_frame *f, const uint8_t *row, uint8_t 
     }
 }
 
-static enum codec_verdict decode(struct jpeg *j, const struct codec_frame *f, uint8_t *rgb)
+static enum codec_verdict decode(struct jpeg *j, const struct codec_frame *f,
+                                 uint8_t *rgb)
 {
     size_t row = 3 * (size_t)f->width;
 
@@ -107,8 +110,8 @@ static enum codec_verdict decode(struct jpeg *j, const struct codec_frame *f, ui
     return CODEC_OK;
 }
 
-enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb, size_t capacity,
-                                 int *width, int *height)
+enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
+                                 size_t capacity, int *width, int *height)
 {
     struct jpeg *j = NULL;
     enum codec_verdict v;
@@ -133,7 +136,8 @@ static void decode_newest(struct camera *c)
 
     if (!(atomic_load_explicit(&c->middle, memory_order_relaxed) & FRESH))
         return;
-    c->front = atomic_exchange_explicit(&c->middle, c->front, memory_order_acq_rel) & ~FRESH;
+    c->front =
+        atomic_exchange_explicit(&c->middle, c->front, memory_order_acq_rel) & ~FRESH;
     r = &c->raw[c->front];
     if (decode(c->jpeg, &r->frame, p->rgb) != CODEC_OK) {
         atomic_fetch_add_explicit(&c->mark->corrupt, 1, memory_order_relaxed);
@@ -235,7 +239,8 @@ void camera_refuse(struct camera *c, enum codec_verdict why)
 
 enum codec_verdict camera_last_refusal(const struct camera *c)
 {
-    return (enum codec_verdict)atomic_load_explicit(&c->last_refusal, memory_order_relaxed);
+    return (enum codec_verdict)atomic_load_explicit(&c->last_refusal,
+                                                    memory_order_relaxed);
 }
 
 void camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
@@ -250,7 +255,8 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
         camera_refuse(c, v);
         return;
     }
-    mapped = codec_stamp_map(&c->stamp, r->frame.stamp_wall_ns, received_ns, &r->capture_ns);
+    mapped =
+        codec_stamp_map(&c->stamp, r->frame.stamp_wall_ns, received_ns, &r->capture_ns);
     if (mapped == -EALREADY) {
         atomic_fetch_add_explicit(&c->mark->duplicate, 1, memory_order_relaxed);
         return;
@@ -262,8 +268,9 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
     capture_ns = r->capture_ns -= c->latency_ns;
     memcpy(r->bytes, r->frame.data, r->frame.size);
     r->frame.data = r->bytes;
-    c->back = atomic_exchange_explicit(&c->middle, c->back | FRESH, memory_order_acq_rel) &
-              ~FRESH;
+    c->back =
+        atomic_exchange_explicit(&c->middle, c->back | FRESH, memory_order_acq_rel) &
+        ~FRESH;
     // After the exchange, so that who sees the mark can have the frame.
     atomic_store_explicit(&c->mark->received_ns, received_ns, memory_order_release);
     atomic_store_explicit(&c->mark->capture_ns, capture_ns, memory_order_release);

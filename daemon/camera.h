@@ -42,7 +42,7 @@ int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
 
 // plain. Pixels of one frame by itself, for tests and tools: decodes into rgb (capacity
 // bytes), (height, width, 3). CODEC_OK; CODEC_BAD_SIZE: capacity; CODEC_BAD_FORMAT: corrupt.
-enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb, size_t capacity,
-                                 int *width, int *height);
+enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
+                                 size_t capacity, int *width, int *height);
 
 #endif

@@ -29,7 +29,7 @@ struct codec {
 const char *codec_verdict_name(enum codec_verdict v)
 {
     static const char *const name[] = {
-        "ok", "too large", "not parsable", "empty", "wrong joint names",
+        "ok",         "too large", "not parsable",   "empty",    "wrong joint names",
         "not finite", "bad stamp", "unknown format", "bad size",
     };
     _Static_assert(sizeof name / sizeof *name == CODEC_VERDICTS, "one name per verdict");
@@ -97,7 +97,8 @@ static bool plausible(double x)
     return isfinite(x) && fabs(x) < PLAUSIBLE;
 }
 
-static enum codec_verdict joints_check(const struct codec *c, const Foxglove__JointStates *m,
+static enum codec_verdict joints_check(const struct codec *c,
+                                       const Foxglove__JointStates *m,
                                        struct joint_sample *out)
 {
     bool seen[ACTD_MAX_JOINTS] = {false};
@@ -180,7 +181,8 @@ static void command_joint(const struct codec *c, const struct command *cmd, int 
     m->wanted = cmd->wanted[i];
 }
 
-size_t codec_command(struct codec *c, const struct command *cmd, void *buf, size_t capacity)
+size_t codec_command(struct codec *c, const struct command *cmd, void *buf,
+                     size_t capacity)
 {
     Actd__V1__JointCommand m;
     Google__Protobuf__Timestamp stamp = GOOGLE__PROTOBUF__TIMESTAMP__INIT;

@@ -13,11 +13,18 @@
 
 #define CODEC_JOINTS_MAX  (16 * 1024)       // bytes of a JointStates message
 #define CODEC_FRAME_MAX   (8 * 1024 * 1024) // bytes of a camera message
-#define CODEC_COMMAND_MAX (16 * 1024)       // a buffer that holds any JointCommand we make
+#define CODEC_COMMAND_MAX (16 * 1024) // a buffer that holds any JointCommand we make
 
 enum codec_verdict {
-    CODEC_OK, CODEC_TOO_LARGE, CODEC_UNPARSABLE, CODEC_EMPTY, CODEC_WRONG_NAMES,
-    CODEC_NOT_FINITE, CODEC_BAD_STAMP, CODEC_BAD_FORMAT, CODEC_BAD_SIZE,
+    CODEC_OK,
+    CODEC_TOO_LARGE,
+    CODEC_UNPARSABLE,
+    CODEC_EMPTY,
+    CODEC_WRONG_NAMES,
+    CODEC_NOT_FINITE,
+    CODEC_BAD_STAMP,
+    CODEC_BAD_FORMAT,
+    CODEC_BAD_SIZE,
 };
 #define CODEC_VERDICTS 9
 const char *codec_verdict_name(enum codec_verdict v); // any thread class
@@ -28,9 +35,9 @@ const char *codec_verdict_name(enum codec_verdict v); // any thread class
 // codec_stamp_reset, or until nothing was accepted for 2 s: by then the ladder has stopped the
 // arm, so that what is learned anew moves nothing.
 struct codec_stamp {
-    int64_t offset_ns; // monotonic minus sender's wall clock
-    uint64_t samples;  // since the last reset
-    ns_t last_ns;      // receipt of the last accepted one, and
+    int64_t offset_ns;     // monotonic minus sender's wall clock
+    uint64_t samples;      // since the last reset
+    ns_t last_ns;          // receipt of the last accepted one, and
     int64_t stamp_wall_ns; // its stamp
 };
 // Capture time for a message stamped stamp_wall_ns and received at received_ns, never later
@@ -70,6 +77,7 @@ enum codec_verdict codec_wall(int64_t seconds, int32_t nanos, int64_t *wall_ns);
 
 // The command's bytes into buf. io. Returns the size, or 0 when buf is too small or the
 // command has another number of joints than the codec.
-size_t codec_command(struct codec *c, const struct command *cmd, void *buf, size_t capacity);
+size_t codec_command(struct codec *c, const struct command *cmd, void *buf,
+                     size_t capacity);
 
 #endif

@@ -22,7 +22,7 @@ struct reader {
 };
 
 struct field {
-    uint32_t number;    // 0 = absent
+    uint32_t number; // 0 = absent
     enum wire wire;
     uint64_t value;     // of WIRE_VARINT, WIRE_32
     struct reader body; // of WIRE_LENGTH
@@ -172,7 +172,8 @@ static enum codec_verdict raw_size(const struct field *field, uint64_t channels,
 {
     uint64_t width = field[2].value, height = field[3].value, step = field[5].value;
 
-    if (width == 0 || width > CAMERA_MAX_WIDTH || height == 0 || height > CAMERA_MAX_HEIGHT)
+    if (width == 0 || width > CAMERA_MAX_WIDTH || height == 0 ||
+        height > CAMERA_MAX_HEIGHT)
         return CODEC_BAD_SIZE;
     if (step < width * channels || step > INT_MAX || step * height != out->size)
         return CODEC_BAD_SIZE;

@@ -83,12 +83,13 @@ const struct config_key config_key[] = {
      "Lock all memory, so that no tick waits for a page."},
 
     {"inference", "trigger", KEY_WORD, false, AT(inference.trigger), 0, 0, "",
-     "continuous", NULL, trigger_words,
-     "When a new inference starts: as soon as the last is done, or after every_rows "
-     "rows."},
+     "rows", NULL, trigger_words,
+     "When a new inference starts: after every_rows rows, or (continuous) as soon as the last is "
+     "done. Policies other than ensembled ones may stall when they re-decide too often."},
     {"inference", "every_rows", KEY_INT, false, AT(inference.every_rows), 0, 10000,
      "rows", "0", NULL, NULL,
-     "For trigger rows; 0 means the checkpoint's n_action_steps."},
+     "For trigger rows; 0 means the checkpoint's n_action_steps, sooner where the "
+     "latency would outlast the chunk."},
     {"inference", "max_age_ms", KEY_REAL, false, AT(inference.max_age_ms), 0, 60000, "ms",
      "0", NULL, NULL,
      "A chunk whose observation is older is not used; 0 means the chunk's own "

@@ -29,9 +29,10 @@ int config_every_rows(const struct config *cfg, const struct policy_info *policy
 
     if (cfg->inference.trigger == TRIGGER_CONTINUOUS)
         return 1;
-    return n > 0                        ? n
-           : policy->n_action_steps > 0 ? policy->n_action_steps
-                                        : policy->chunk_size;
+    if (n > 0)
+        return n;
+    n = policy->n_action_steps > 0 ? policy->n_action_steps : policy->chunk_size;
+    return n < used_rows(cfg, policy) ? n : used_rows(cfg, policy);
 }
 
 ns_t config_max_age_ns(const struct config *cfg, const struct config_sidecar *side,

@@ -36,13 +36,16 @@ static int make_directories(const char *path, struct config_error *err)
     int n = snprintf(part, sizeof part, "%s", path);
 
     if (n < 0 || (size_t)n >= sizeof part || part[0] != '/')
-        return endpoint_refuse(err, EINVAL, "runtime directory '%s': give an absolute path of "
-                               "at most %d characters", path, CONFIG_PATH - 1);
+        return endpoint_refuse(err, EINVAL,
+                               "runtime directory '%s': give an absolute path of "
+                               "at most %d characters",
+                               path, CONFIG_PATH - 1);
     for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
         if (mkdir(part, 0750) != 0 && errno != EEXIST)
-            return endpoint_refuse(err, errno, "runtime directory %s cannot be created: %s; "
+            return endpoint_refuse(err, errno,
+                                   "runtime directory %s cannot be created: %s; "
                                    "set runtime: to a directory this user may create",
                                    part, strerror(errno));
         if (!slash)
@@ -57,18 +60,25 @@ static int check_directory(const char *path, struct config_error *err)
     struct stat st;
 
     if (lstat(path, &st) != 0)
-        return endpoint_refuse(err, errno, "runtime directory %s: %s; set runtime: to another "
-                               "directory", path, strerror(errno));
+        return endpoint_refuse(err, errno,
+                               "runtime directory %s: %s; set runtime: to another "
+                               "directory",
+                               path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return endpoint_refuse(err, ENOTDIR, "runtime directory %s is not a directory: remove "
-                               "it or set runtime: to another path", path);
+        return endpoint_refuse(err, ENOTDIR,
+                               "runtime directory %s is not a directory: remove "
+                               "it or set runtime: to another path",
+                               path);
     if (st.st_uid != geteuid())
-        return endpoint_refuse(err, EPERM, "runtime directory %s belongs to user %u, not to "
+        return endpoint_refuse(err, EPERM,
+                               "runtime directory %s belongs to user %u, not to "
                                "user %u who runs actd: set runtime: to another directory",
                                path, st.st_uid, geteuid());
     if (st.st_mode & S_IWOTH)
-        return endpoint_refuse(err, EPERM, "runtime directory %s is writable for everybody: "
-                               "chmod it to 0750", path);
+        return endpoint_refuse(err, EPERM,
+                               "runtime directory %s is writable for everybody: "
+                               "chmod it to 0750",
+                               path);
     return 0;
 }
 
@@ -80,7 +90,8 @@ static int held(int fd, const char *path, struct config_error *err)
 
     pid[n > 0 ? n : 0] = '\0';
     pid[strcspn(pid, "\n")] = '\0';
-    return endpoint_refuse(err, EBUSY, "%s is held by another actd (process %s): stop it, or "
+    return endpoint_refuse(err, EBUSY,
+                           "%s is held by another actd (process %s): stop it, or "
                            "give this one another instance: or runtime:",
                            path, pid[0] ? pid : "unknown");
 }
@@ -93,12 +104,15 @@ static int take_lock(int fd, const char *path, struct config_error *err)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
             return held(fd, path, err);
-        return endpoint_refuse(err, errno, "%s cannot be locked: %s; set runtime: to a local "
-                               "directory", path, strerror(errno));
+        return endpoint_refuse(err, errno,
+                               "%s cannot be locked: %s; set runtime: to a local "
+                               "directory",
+                               path, strerror(errno));
     }
     n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
     if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-        return endpoint_refuse(err, EIO, "%s cannot be written: free some space there", path);
+        return endpoint_refuse(err, EIO, "%s cannot be written: free some space there",
+                               path);
     return 0;
 }
 
@@ -115,8 +129,8 @@ int endpoint_lock(const char *runtime, int *lock_fd, struct config_error *err)
     snprintf(path, sizeof path, "%s/lock", runtime);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
-        return endpoint_refuse(err, errno, "%s cannot be opened: %s; check who owns it", path,
-                               strerror(errno));
+        return endpoint_refuse(err, errno, "%s cannot be opened: %s; check who owns it",
+                               path, strerror(errno));
     r = take_lock(fd, path, err);
     if (r != 0) {
         close(fd);
@@ -151,22 +165,30 @@ static int check_free(const char *path, struct config_error *err)
     if (lstat(path, &st) != 0) {
         if (errno == ENOENT)
             return 0;
-        return endpoint_refuse(err, errno, "endpoint ipc://%s: %s; check its directory", path,
-                               strerror(errno));
+        return endpoint_refuse(err, errno, "endpoint ipc://%s: %s; check its directory",
+                               path, strerror(errno));
     }
     if (!S_ISSOCK(st.st_mode))
-        return endpoint_refuse(err, EEXIST, "endpoint ipc://%s: there is something that is not "
-                               "a socket; move it away or choose another endpoint", path);
+        return endpoint_refuse(err, EEXIST,
+                               "endpoint ipc://%s: there is something that is not "
+                               "a socket; move it away or choose another endpoint",
+                               path);
     r = answers(path);
     if (r == EADDRINUSE)
-        return endpoint_refuse(err, r, "endpoint ipc://%s is in use: another process answers "
-                               "there; stop it or choose another endpoint", path);
+        return endpoint_refuse(err, r,
+                               "endpoint ipc://%s is in use: another process answers "
+                               "there; stop it or choose another endpoint",
+                               path);
     if (r != 0)
-        return endpoint_refuse(err, r, "endpoint ipc://%s: %s; remove the socket if nobody "
-                               "uses it, or choose another endpoint", path, strerror(r));
+        return endpoint_refuse(err, r,
+                               "endpoint ipc://%s: %s; remove the socket if nobody "
+                               "uses it, or choose another endpoint",
+                               path, strerror(r));
     if (unlink(path) != 0 && errno != ENOENT)
-        return endpoint_refuse(err, errno, "endpoint ipc://%s: a left-over socket cannot be "
-                               "removed: %s; remove it", path, strerror(errno));
+        return endpoint_refuse(err, errno,
+                               "endpoint ipc://%s: a left-over socket cannot be "
+                               "removed: %s; remove it",
+                               path, strerror(errno));
     return 0;
 }
 
@@ -188,16 +210,23 @@ int endpoint_check(const char *endpoint, bool bind, struct config_error *err)
     if (strncmp(endpoint, "tcp://", 6) == 0) {
         if (is_loopback(endpoint + 6))
             return 0;
-        return endpoint_refuse(err, EINVAL, "endpoint %s: only tcp://127.0.0.1:PORT is "
-                               "allowed, since the wire has no authentication; use ipc:// or "
-                               "bring the stream here through a tunnel", endpoint);
+        return endpoint_refuse(
+            err, EINVAL,
+            "endpoint %s: only tcp://127.0.0.1:PORT is "
+            "allowed, since the wire has no authentication; use ipc:// or "
+            "bring the stream here through a tunnel",
+            endpoint);
     }
     if (!path || path[0] != '/')
-        return endpoint_refuse(err, EINVAL, "endpoint '%s': give ipc:// and an absolute path, "
-                               "or tcp://127.0.0.1:PORT", endpoint);
+        return endpoint_refuse(err, EINVAL,
+                               "endpoint '%s': give ipc:// and an absolute path, "
+                               "or tcp://127.0.0.1:PORT",
+                               endpoint);
     if (strlen(path) > room)
-        return endpoint_refuse(err, ENAMETOOLONG, "endpoint %s: the path has %zu characters "
-                               "and a socket's may have %zu; set runtime: to a shorter one",
-                               endpoint, strlen(path), room);
+        return endpoint_refuse(
+            err, ENAMETOOLONG,
+            "endpoint %s: the path has %zu characters "
+            "and a socket's may have %zu; set runtime: to a shorter one",
+            endpoint, strlen(path), room);
     return bind ? check_free(path, err) : 0;
 }

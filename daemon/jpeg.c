@@ -12,8 +12,16 @@ struct jpeg {
 };
 
 enum marker {
-    M_SOF0 = 0xc0, M_SOF1 = 0xc1, M_DHT = 0xc4, M_JPG = 0xc8, M_DAC = 0xcc, M_SOF15 = 0xcf,
-    M_RST0 = 0xd0, M_EOI = 0xd9, M_SOS = 0xda, M_TEM = 0x01,
+    M_SOF0 = 0xc0,
+    M_SOF1 = 0xc1,
+    M_DHT = 0xc4,
+    M_JPG = 0xc8,
+    M_DAC = 0xcc,
+    M_SOF15 = 0xcf,
+    M_RST0 = 0xd0,
+    M_EOI = 0xd9,
+    M_SOS = 0xda,
+    M_TEM = 0x01,
 };
 
 struct segment {
@@ -39,7 +47,8 @@ static bool next_segment(const uint8_t *data, size_t size, size_t *at, struct se
     if (size - p < 3)
         return false;
     s->marker = data[p];
-    if (s->marker == 0 || s->marker == M_TEM || (s->marker >= M_RST0 && s->marker <= M_EOI))
+    if (s->marker == 0 || s->marker == M_TEM ||
+        (s->marker >= M_RST0 && s->marker <= M_EOI))
         return false; // no segment, and none of them belongs before the first scan
     length = (size_t)big16(data + p + 1);
     if (length < 2 || length > size - p - 1)
@@ -51,14 +60,16 @@ static bool next_segment(const uint8_t *data, size_t size, size_t *at, struct se
 }
 
 // Huffman-coded, sequential, 8 bits a sample; grey or three components.
-static bool frame_header(const struct segment *s, int *width, int *height, int *components)
+static bool frame_header(const struct segment *s, int *width, int *height,
+                         int *components)
 {
     if (s->marker > M_SOF1 || s->size < 6 || s->body[0] != 8)
         return false;
     *height = big16(s->body + 1);
     *width = big16(s->body + 3);
     *components = s->body[5];
-    return (*components == 1 || *components == 3) && s->size == 6 + 3 * (size_t)*components;
+    return (*components == 1 || *components == 3) &&
+           s->size == 6 + 3 * (size_t)*components;
 }
 
 static bool is_frame_header(int marker)

@@ -11,8 +11,9 @@
 
 #include "daemon/endpoint.h"
 
-#define HANDSHAKE_MS 2000 // libzmq's own is 30 s: so long may a silent peer hold a connection
-#define BOUND_MAX    (POLICY_MAX_CAMERAS + 8)
+#define HANDSHAKE_MS \
+    2000 // libzmq's own is 30 s: so long may a silent peer hold a connection
+#define BOUND_MAX (POLICY_MAX_CAMERAS + 8)
 
 struct bound {
     char path[CONFIG_PATH];
@@ -49,7 +50,8 @@ int sockets_new(struct sockets **out, int priority, struct config_error *err)
     s->context = zmq_ctx_new();
     if (!s->context) {
         free(s);
-        return endpoint_refuse(err, EMFILE, "ZeroMQ cannot start: raise the limit of open "
+        return endpoint_refuse(err, EMFILE,
+                               "ZeroMQ cannot start: raise the limit of open "
                                "files (ulimit -n)");
     }
     zmq_ctx_set(s->context, ZMQ_IO_THREADS, 1);
@@ -72,8 +74,8 @@ static int set_options(void *socket, const struct socket_spec *spec)
     if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &spec->max_message,
                        sizeof spec->max_message) != 0 ||
         set(socket, ZMQ_RCVHWM, spec->high_water) != 0 ||
-        set(socket, ZMQ_SNDHWM, spec->high_water) != 0 || set(socket, ZMQ_LINGER, 0) != 0 ||
-        set(socket, ZMQ_IMMEDIATE, 1) != 0 ||
+        set(socket, ZMQ_SNDHWM, spec->high_water) != 0 ||
+        set(socket, ZMQ_LINGER, 0) != 0 || set(socket, ZMQ_IMMEDIATE, 1) != 0 ||
         set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) != 0)
         return -errno;
     if (spec->type == ZMQ_SUB && zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) != 0)
@@ -128,9 +130,11 @@ int sockets_open(struct sockets *s, const struct socket_spec *spec, void **socke
     if (*socket)
         zmq_close(*socket);
     *socket = NULL;
-    return endpoint_refuse(err, -r, "endpoint %s cannot be %s: %s; check the address and that "
-                           "its directory exists", spec->endpoint,
-                           spec->bind ? "bound" : "connected to", zmq_strerror(-r));
+    return endpoint_refuse(err, -r,
+                           "endpoint %s cannot be %s: %s; check the address and that "
+                           "its directory exists",
+                           spec->endpoint, spec->bind ? "bound" : "connected to",
+                           zmq_strerror(-r));
 }
 
 void sockets_free(struct sockets *s)

@@ -13,7 +13,7 @@
 struct sockets;
 
 struct socket_spec {
-    int type;            // ZMQ_PUB, ZMQ_SUB
+    int type; // ZMQ_PUB, ZMQ_SUB
     const char *endpoint;
     bool bind;
     int high_water;      // messages

@@ -4,9 +4,9 @@
 // tokens; an encoder mixes them; a decoder with one learned query per future step reads
 // them; a linear head makes actions.
 //
-//   cameras --ResNet--> features --1x1--> tokens ---+
-//   state, env state ----------------linear-> tokens+--> encoder --memory--> decoder --> head
-//   latent 0 --------------------------bias-> token-+          queries (C, D) --^   (C, A)
+//   cameras --ResNet--> features --1x1--> tokens --+
+//   state, env state -----------linear--> tokens --+-> encoder --memory--> decoder --> head
+//   latent 0 ---------------------bias--> token  --+          queries (C, D) --^    (C, A)
 //
 // What no observation can change is computed once at load (act_prepare): the latent
 // token, the products of the position embeddings with the query and key weights, and the

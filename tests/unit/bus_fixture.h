@@ -48,14 +48,14 @@ UNUSED static void nap(ns_t ns)
 }
 
 // Waits until an expression holds, or fails.
-#define EVENTUALLY(condition)                                                                 \
-    do {                                                                                      \
-        ns_t until_ = clock_now_ns() + SOON;                                                  \
-        bool holds_;                                                                          \
-        while (!(holds_ = (condition)) && clock_now_ns() < until_)                            \
-            nap(NS_PER_MS);                                                                   \
-        if (!holds_)                                                                          \
-            fail_msg("never: %s", #condition);                                                \
+#define EVENTUALLY(condition)                                      \
+    do {                                                           \
+        ns_t until_ = clock_now_ns() + SOON;                       \
+        bool holds_;                                               \
+        while (!(holds_ = (condition)) && clock_now_ns() < until_) \
+            nap(NS_PER_MS);                                        \
+        if (!holds_)                                               \
+            fail_msg("never: %s", #condition);                     \
     } while (0)
 
 UNUSED static void make_config(struct config *c, const char *runtime)
@@ -63,7 +63,8 @@ UNUSED static void make_config(struct config *c, const char *runtime)
     memset(c, 0, sizeof *c);
     snprintf(c->runtime, sizeof c->runtime, "%s", runtime);
     snprintf(c->joint_state.endpoint, CONFIG_PATH, "ipc://%.400s/joints.state", runtime);
-    snprintf(c->joint_command.endpoint, CONFIG_PATH, "ipc://%.400s/joints.command", runtime);
+    snprintf(c->joint_command.endpoint, CONFIG_PATH, "ipc://%.400s/joints.command",
+             runtime);
     snprintf(c->camera[0].endpoint, CONFIG_PATH, "ipc://%.400s/camera.top", runtime);
     c->joint_state.bind = c->joint_command.bind = c->camera[0].bind = true;
     c->n_cameras = 1;
@@ -103,8 +104,11 @@ UNUSED static void *driver_sub(struct fixture *f, const char *endpoint)
 
 UNUSED static bool push_command(struct fixture *f, uint64_t sequence)
 {
-    struct command c = {.sequence = sequence, .n = JOINTS, .made_ns = clock_now_ns(),
-                        .mode = LADDER_READY, .first_joint = -1};
+    struct command c = {.sequence = sequence,
+                        .n = JOINTS,
+                        .made_ns = clock_now_ns(),
+                        .mode = LADDER_READY,
+                        .first_joint = -1};
     const uint64_t one = 1;
 
     if (!ring_push(&f->board.commands, &c))

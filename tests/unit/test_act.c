@@ -293,6 +293,39 @@ static void test_refusals(void **unused)
     free_observation(&o);
 }
 
+// Frames of another size are taken when the caller chose how to resize them.
+static void test_resize(void **unused)
+{
+    (void)unused;
+    char dir[256];
+    struct policy *p;
+    struct policy_error err;
+    struct observation o;
+    float refuse[48], stretched[48];
+    struct act_fixture f = act_fixture_tiny();
+    make_observation(&o, &f, 3);
+    p = load(&f, 1);
+    assert_int_equal(policy_infer(p, &o.obs, refuse, NULL), 0);
+    policy_free(p);
+    assert_int_equal(act_fixture_mkdir(dir), 0);
+    assert_int_equal(act_fixture_write(dir, &f), 0);
+    const enum policy_resize modes[] = {POLICY_RESIZE_STRETCH, POLICY_RESIZE_LETTERBOX};
+    for (int m = 0; m < 2; m++) {
+        struct policy_options opt = {.threads = 2, .resize = modes[m]};
+        struct policy_image half = {o.rgb[0], 32, 16, 96};
+        struct policy_observation obs = {o.state, NULL, &half};
+        assert_int_equal(policy_load(&p, dir, &opt, &err), 0);
+        assert_int_equal(policy_infer(p, &o.obs, stretched, NULL), 0);
+        for (int i = 0; i < 48; i++)
+            assert_true(fabsf(refuse[i] - stretched[i]) < 1e-5f);
+        assert_int_equal(policy_infer(p, &obs, stretched, NULL), 0);
+        assert_memory_not_equal(refuse, stretched, sizeof refuse);
+        policy_free(p);
+    }
+    act_fixture_remove(dir);
+    free_observation(&o);
+}
+
 static void test_load_refusals(void **unused)
 {
     (void)unused;
@@ -382,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_old_format),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_resize),
         cmocka_unit_test(test_load_refusals),
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_preprocess),

@@ -18,9 +18,9 @@
 #include "foxglove/CompressedImage.pb-c.h"
 #include "foxglove/RawImage.pb-c.h"
 
-#define W 64
-#define H 48
-#define WAIT (5 * NS_PER_S)
+#define W       64
+#define H       48
+#define WAIT    (5 * NS_PER_S)
 #define STAMP_S 1700000000
 
 static uint8_t picture[H][W][3]; // smooth, so that JPEG keeps it within a few steps
@@ -72,8 +72,9 @@ static size_t make_jpeg(uint8_t *out, size_t capacity, int pixel_format, int sub
             grey[y][x] = picture[y][x][0];
     if (pixel_format == TJPF_GRAY)
         from = &grey[0][0];
-    assert_int_equal(tjCompress2(tj, from, W, 0, H, pixel_format, &buf, &size, subsampling, 95,
-                                 flags), 0);
+    assert_int_equal(
+        tjCompress2(tj, from, W, 0, H, pixel_format, &buf, &size, subsampling, 95, flags),
+        0);
     assert_true(size <= capacity);
     memcpy(out, buf, size);
     tjFree(buf);
@@ -110,8 +111,8 @@ static void park_jpeg(struct fixture *f, uint8_t *jpeg, size_t size)
     camera_park(f->camera, NULL, f->message, f->size, f->received_ns);
 }
 
-static void park_raw(struct fixture *f, const char *encoding, uint32_t channels, uint32_t pad,
-                     uint8_t *pixels)
+static void park_raw(struct fixture *f, const char *encoding, uint32_t channels,
+                     uint32_t pad, uint8_t *pixels)
 {
     Google__Protobuf__Timestamp stamp;
     Foxglove__RawImage m;
@@ -191,7 +192,8 @@ static void test_jpeg_kinds(void **state)
 
     for (int i = 0; i < 4; i++) {
         bool grey = sampling[i] == TJSAMP_GRAY;
-        size_t n = make_jpeg(jpeg, sizeof jpeg, grey ? TJPF_GRAY : TJPF_RGB, sampling[i], 0);
+        size_t n =
+            make_jpeg(jpeg, sizeof jpeg, grey ? TJPF_GRAY : TJPF_RGB, sampling[i], 0);
         struct policy_image image;
         ns_t capture;
 
@@ -277,7 +279,8 @@ static void test_latency_is_taken_off(void **state)
     ns_t capture;
 
     camera_stop(f->camera);
-    assert_int_equal(camera_start(&f->camera, "a camera with a long name", &mark, 12.5), 0);
+    assert_int_equal(camera_start(&f->camera, "a camera with a long name", &mark, 12.5),
+                     0);
     park_raw(f, "mono8", 1, 0, bytes);
     assert_int_equal(ask(f, &image, &capture), 0);
     assert_int_equal(capture, NS_PER_S - 12500000);
@@ -487,11 +490,18 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_raw_encodings), TEST(test_jpeg_kinds), TEST(test_no_frame_yet),
-        TEST(test_newest_wins_and_stays), TEST(test_duplicates_are_not_decoded),
-        TEST(test_latency_is_taken_off), TEST(test_refused_messages),
-        TEST(test_corrupt_keeps_the_last_good), TEST(test_every_truncation_is_refused),
-        TEST(test_bit_flips), TEST(test_decode_capacity), TEST(test_wait_times_out),
+        TEST(test_raw_encodings),
+        TEST(test_jpeg_kinds),
+        TEST(test_no_frame_yet),
+        TEST(test_newest_wins_and_stays),
+        TEST(test_duplicates_are_not_decoded),
+        TEST(test_latency_is_taken_off),
+        TEST(test_refused_messages),
+        TEST(test_corrupt_keeps_the_last_good),
+        TEST(test_every_truncation_is_refused),
+        TEST(test_bit_flips),
+        TEST(test_decode_capacity),
+        TEST(test_wait_times_out),
         TEST(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,7 @@ static void check_warns_of_what_looks_wrong(void **state)
     edit(sidecar, "pan.pos: rad", "pan.pos: deg");
     edit(robot, "[-1.5, 1.5]", "[-0.5, 0.5]");
     edit(robot, "following_error: 0.5", "following_error: 0");
+    edit(robot, "chunks:\n", "inference:\n  trigger: continuous\nchunks:\n");
     edit(robot, "rate_hz: 100  #", "rate_hz: 20  #"); // control
     assert_int_equal(check(&said), EX_OK);
     has(said, "pan.pos: policy.yaml says deg, but the statistics (-0.75 .. 0.75) look "

@@ -17,7 +17,8 @@ struct joints {
 
 static void joints_init(struct joints *j)
 {
-    static char names[N][8] = {"wrist", "base", "elbow"}; // another order than the robot's
+    static char names[N][8] = {"wrist", "base",
+                               "elbow"}; // another order than the robot's
 
     foxglove__joint_states__init(&j->m);
     google__protobuf__timestamp__init(&j->stamp);
@@ -233,8 +234,9 @@ static void test_joints_unknown_bomb(void **state)
     while (f->bytes.size < CODEC_JOINTS_MAX)
         put(&f->bytes, "\x78\x01", 2);
     before = allocations;
-    assert_int_equal(codec_joints(f->codec, f->bytes.data, f->bytes.size, &f->out, &f->stamp),
-                     CODEC_UNPARSABLE);
+    assert_int_equal(
+        codec_joints(f->codec, f->bytes.data, f->bytes.size, &f->out, &f->stamp),
+        CODEC_UNPARSABLE);
     assert_true(allocations == before);
 }
 
@@ -254,8 +256,8 @@ static void test_joints_empty_submessages(void **state)
 static void test_joints_absurd_lengths(void **state)
 {
     struct fixture *f = *state;
-    const uint64_t length[] = {1, 127, 128, 1u << 14, INT32_MAX, UINT32_MAX, 1ull << 32,
-                               INT64_MAX, UINT64_MAX};
+    const uint64_t length[] = {1,          127,        128,       1u << 14,  INT32_MAX,
+                               UINT32_MAX, 1ull << 32, INT64_MAX, UINT64_MAX};
 
     for (unsigned field = 1; field < 4; field++)
         for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
@@ -316,13 +318,13 @@ static void test_joints_do_not_allocate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_joints_any_order), TEST(test_joints_without_stamp),
-        TEST(test_joints_wrong_names), TEST(test_joints_values), TEST(test_joints_stamps),
-        TEST(test_joints_empty_and_large), TEST(test_joints_truncated),
-        TEST(test_joints_doubled_and_reordered), TEST(test_joints_unknown_bomb),
-        TEST(test_joints_empty_submessages), TEST(test_joints_absurd_lengths),
-        TEST(test_joints_random_bytes), TEST(test_joints_mutated),
-        TEST(test_joints_do_not_allocate),
+        TEST(test_joints_any_order),      TEST(test_joints_without_stamp),
+        TEST(test_joints_wrong_names),    TEST(test_joints_values),
+        TEST(test_joints_stamps),         TEST(test_joints_empty_and_large),
+        TEST(test_joints_truncated),      TEST(test_joints_doubled_and_reordered),
+        TEST(test_joints_unknown_bomb),   TEST(test_joints_empty_submessages),
+        TEST(test_joints_absurd_lengths), TEST(test_joints_random_bytes),
+        TEST(test_joints_mutated),        TEST(test_joints_do_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,12 +22,26 @@ static int teardown(void **state)
 static struct command a_command(void)
 {
     struct command c = {
-        .sequence = 9, .tick = 11, .made_ns = clock_now_ns(), .n = N,
-        .pos = {0.1, -0.2, 0}, .vel = {1, 0, -3}, .wanted = {0.1, -0.3, 5},
-        .limit = {GUARD_NONE, GUARD_VELOCITY, GUARD_JERK}, .first_limit = GUARD_VELOCITY,
-        .first_joint = 1, .mode = LADDER_RUNNING, .reason = REASON_NONE,
-        .ttl_ns = 20 * NS_PER_MS, .joint_age_ns = 3, .frame_age_ns = 4, .margin_ns = -5,
-        .lateness_ns = 6, .chunk_id = 7, .chunk_row = 8.25, .blended = 2,
+        .sequence = 9,
+        .tick = 11,
+        .made_ns = clock_now_ns(),
+        .n = N,
+        .pos = {0.1, -0.2, 0},
+        .vel = {1, 0, -3},
+        .wanted = {0.1, -0.3, 5},
+        .limit = {GUARD_NONE, GUARD_VELOCITY, GUARD_JERK},
+        .first_limit = GUARD_VELOCITY,
+        .first_joint = 1,
+        .mode = LADDER_RUNNING,
+        .reason = REASON_NONE,
+        .ttl_ns = 20 * NS_PER_MS,
+        .joint_age_ns = 3,
+        .frame_age_ns = 4,
+        .margin_ns = -5,
+        .lateness_ns = 6,
+        .chunk_id = 7,
+        .chunk_row = 8.25,
+        .blended = 2,
     };
     return c;
 }
@@ -147,8 +161,11 @@ static void test_command_does_not_allocate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_command), TEST(test_command_bounds), TEST(test_largest_command_fits),
-        TEST(test_enums_match), TEST(test_command_does_not_allocate),
+        TEST(test_command),
+        TEST(test_command_bounds),
+        TEST(test_largest_command_fits),
+        TEST(test_enums_match),
+        TEST(test_command_does_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,8 @@ static void put_stamp(struct bytes *b)
     put_field(b, 1, out, google__protobuf__timestamp__pack(&s, out));
 }
 
-static void raw_message(struct bytes *b, uint32_t width, uint32_t height, const char *encoding,
-                        uint32_t step, size_t size)
+static void raw_message(struct bytes *b, uint32_t width, uint32_t height,
+                        const char *encoding, uint32_t step, size_t size)
 {
     static const uint8_t pixels[64 * 1024];
 
@@ -46,10 +46,24 @@ static void raw_message(struct bytes *b, uint32_t width, uint32_t height, const 
 static size_t jpeg_bytes(uint8_t *out, uint8_t sof, uint8_t bits, int width, int height,
                          uint8_t components)
 {
-    const uint8_t head[] = {0xff, 0xd8, 0xff, 0xe0, 0, 4, 'x', 'y',
-                            0xff, sof, 0, (uint8_t)(8 + 3 * components), bits,
-                            (uint8_t)(height >> 8), (uint8_t)height, (uint8_t)(width >> 8),
-                            (uint8_t)width, components};
+    const uint8_t head[] = {0xff,
+                            0xd8,
+                            0xff,
+                            0xe0,
+                            0,
+                            4,
+                            'x',
+                            'y',
+                            0xff,
+                            sof,
+                            0,
+                            (uint8_t)(8 + 3 * components),
+                            bits,
+                            (uint8_t)(height >> 8),
+                            (uint8_t)height,
+                            (uint8_t)(width >> 8),
+                            (uint8_t)width,
+                            components};
     size_t n = sizeof head;
 
     memcpy(out, head, n);
@@ -59,7 +73,8 @@ static size_t jpeg_bytes(uint8_t *out, uint8_t sof, uint8_t bits, int width, int
     return n + 8;
 }
 
-static void jpeg_message(struct bytes *b, const char *format, const uint8_t *data, size_t size)
+static void jpeg_message(struct bytes *b, const char *format, const uint8_t *data,
+                         size_t size)
 {
     b->size = 0;
     put_stamp(b);
@@ -91,7 +106,8 @@ static void test_frame_raw(void **state)
         const char *encoding;
         int format;
         uint32_t channels;
-    } good[] = {{"rgb8", CODEC_RGB8, 3}, {"bgr8", CODEC_BGR8, 3}, {"mono8", CODEC_MONO8, 1}};
+    } good[] = {
+        {"rgb8", CODEC_RGB8, 3}, {"bgr8", CODEC_BGR8, 3}, {"mono8", CODEC_MONO8, 1}};
 
     for (int i = 0; i < 3; i++)
         for (uint32_t pad = 0; pad < 3; pad++) {
@@ -121,15 +137,15 @@ static void test_frame_raw_refused(void **state)
     } bad[] = {
         {0, 5, "rgb8", 21, 105, CODEC_BAD_SIZE},
         {7, 0, "rgb8", 21, 105, CODEC_BAD_SIZE},
-        {7, 5, "rgb8", 20, 100, CODEC_BAD_SIZE},  // step shorter than a row
-        {7, 5, "rgb8", 21, 104, CODEC_BAD_SIZE},  // a byte missing
-        {7, 5, "rgb8", 21, 106, CODEC_BAD_SIZE},  // a byte too many
+        {7, 5, "rgb8", 20, 100, CODEC_BAD_SIZE}, // step shorter than a row
+        {7, 5, "rgb8", 21, 104, CODEC_BAD_SIZE}, // a byte missing
+        {7, 5, "rgb8", 21, 106, CODEC_BAD_SIZE}, // a byte too many
         {7, 5, "rgb8", 0, 105, CODEC_BAD_SIZE},
         {CAMERA_MAX_WIDTH + 1, 1, "mono8", CAMERA_MAX_WIDTH + 1, CAMERA_MAX_WIDTH + 1,
          CODEC_BAD_SIZE},
         {1, CAMERA_MAX_HEIGHT + 1, "mono8", 1, CAMERA_MAX_HEIGHT + 1, CODEC_BAD_SIZE},
-        {0x55555556, 1, "rgb8", 2, 2, CODEC_BAD_SIZE},          // 3 * width wraps to 2
-        {1, 2, "mono8", 0x80000000, 4096, CODEC_BAD_SIZE},      // step * height wraps to 0
+        {0x55555556, 1, "rgb8", 2, 2, CODEC_BAD_SIZE},     // 3 * width wraps to 2
+        {1, 2, "mono8", 0x80000000, 4096, CODEC_BAD_SIZE}, // step * height wraps to 0
         {7, 5, "rgb8", 21, 0, CODEC_EMPTY},
         {7, 5, "rgba8", 28, 140, CODEC_BAD_FORMAT},
         {7, 5, "RGB8", 21, 105, CODEC_BAD_FORMAT},
@@ -138,12 +154,14 @@ static void test_frame_raw_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        raw_message(b, bad[i].width, bad[i].height, bad[i].encoding, bad[i].step, bad[i].size);
+        raw_message(b, bad[i].width, bad[i].height, bad[i].encoding, bad[i].step,
+                    bad[i].size);
         assert_int_equal(frame(b, &out), bad[i].want);
     }
     b->size = 0;
     assert_int_equal(frame(b, &out), CODEC_EMPTY);
-    assert_int_equal(codec_frame(NULL, b->data, CODEC_FRAME_MAX + 1u, &out), CODEC_TOO_LARGE);
+    assert_int_equal(codec_frame(NULL, b->data, CODEC_FRAME_MAX + 1u, &out),
+                     CODEC_TOO_LARGE);
     put_stamp(b); // nothing but a stamp
     assert_int_equal(frame(b, &out), CODEC_EMPTY);
 }
@@ -207,7 +225,8 @@ static void test_frame_jpeg_refused(void **state)
     assert_int_equal(frame(b, &out), CODEC_EMPTY);
     jpeg_message(b, "jpeg", (const uint8_t *)"\x89PNG\r\n\x1a\n", 8);
     assert_int_equal(frame(b, &out), CODEC_BAD_FORMAT);
-    for (size_t cut = 1; cut < n - 3; cut++) { // the last 3 bytes are the scan's and not read
+    for (size_t cut = 1; cut < n - 3;
+         cut++) { // the last 3 bytes are the scan's and not read
         jpeg_message(b, "jpeg", jpeg, cut);
         assert_int_equal(frame(b, &out), CODEC_BAD_FORMAT);
     }
@@ -232,8 +251,9 @@ static void agree(const struct bytes *b)
         assert_string_equal(c->format, "jpeg");
         assert_int_equal(c->data.len, out.size);
         assert_memory_equal(c->data.data, out.data, out.size);
-        assert_int_equal(c->timestamp ? c->timestamp->seconds * NS_PER_S + c->timestamp->nanos
-                                      : 0, out.stamp_wall_ns);
+        assert_int_equal(
+            c->timestamp ? c->timestamp->seconds * NS_PER_S + c->timestamp->nanos : 0,
+            out.stamp_wall_ns);
         foxglove__compressed_image__free_unpacked(c, NULL);
         return;
     }
@@ -244,7 +264,8 @@ static void agree(const struct bytes *b)
     assert_int_equal(r->width, out.width);
     assert_int_equal(r->height, out.height);
     assert_int_equal(r->step, out.step);
-    assert_int_equal(r->timestamp ? r->timestamp->seconds * NS_PER_S + r->timestamp->nanos : 0,
+    assert_int_equal(r->timestamp ? r->timestamp->seconds * NS_PER_S + r->timestamp->nanos
+                                  : 0,
                      out.stamp_wall_ns);
     foxglove__raw_image__free_unpacked(r, NULL);
 }
@@ -350,8 +371,9 @@ static void test_frame_doubled_and_reordered(void **state)
     put_fixed32(b, 3, 3);
     put_fixed32(b, 2, 4);
     put_field(b, 1, "\x08\x05", 2); // seconds
-    put(b, (const uint8_t[]){0x78, 1, 0x79, 1, 2, 3, 4, 5, 6, 7, 8, 0x7d, 1, 2, 3, 4, 0x82, 1,
-                             2, 0, 0}, 21); // unknown fields of every wire type
+    put(b, (const uint8_t[]){0x78, 1, 0x79, 1, 2, 3,    4, 5, 6, 7, 8,
+                             0x7d, 1, 2,    3, 4, 0x82, 1, 2, 0, 0},
+        21); // unknown fields of every wire type
     assert_int_equal(frame(b, &out), CODEC_OK);
     assert_int_equal(out.stamp_wall_ns, 5 * NS_PER_S + 7);
     assert_int_equal(out.height, 3);
@@ -368,14 +390,18 @@ static void test_frame_wire_types(void **state)
     for (int which = 0; which < 2; which++)
         for (unsigned field = 1; field <= (which == 0 ? 7 : 4); field++)
             for (unsigned wire = 0; wire < 8; wire++) {
-                unsigned own = which == 0 && (field == 2 || field == 3 || field == 5) ? 5 : 2;
+                unsigned own =
+                    which == 0 && (field == 2 || field == 3 || field == 5) ? 5 : 2;
 
                 if (wire == own)
                     continue;
                 small_frame(b, which);
                 put_varint(b, field << 3 | wire);
-                put(b, "\x01\x01\x01\x01\x01\x01\x01\x01", wire == 1 ? 8 : wire == 5 ? 4 :
-                    wire == 2 ? 2 : 1);
+                put(b, "\x01\x01\x01\x01\x01\x01\x01\x01",
+                    wire == 1   ? 8
+                    : wire == 5 ? 4
+                    : wire == 2 ? 2
+                                : 1);
                 assert_int_equal(frame(b, &out), CODEC_UNPARSABLE);
             }
     small_frame(b, 0);
@@ -391,8 +417,8 @@ static void test_frame_absurd_lengths(void **state)
 {
     struct bytes *b = *state;
     struct codec_frame out;
-    const uint64_t length[] = {1, 128, 1u << 20, INT32_MAX, UINT32_MAX, 1ull << 32, INT64_MAX,
-                               UINT64_MAX};
+    const uint64_t length[] = {1,          128,        1u << 20,  INT32_MAX,
+                               UINT32_MAX, 1ull << 32, INT64_MAX, UINT64_MAX};
 
     for (unsigned field = 1; field < 20; field++)
         for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
@@ -448,11 +474,17 @@ static void test_frame_unknown_bomb(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_frame_raw), TEST(test_frame_raw_refused), TEST(test_frame_jpeg),
-        TEST(test_frame_jpeg_refused), TEST(test_frame_packed_by_oracle),
-        TEST(test_frame_truncated), TEST(test_frame_mutated),
-        TEST(test_frame_doubled_and_reordered), TEST(test_frame_wire_types),
-        TEST(test_frame_absurd_lengths), TEST(test_frame_random_bytes),
+        TEST(test_frame_raw),
+        TEST(test_frame_raw_refused),
+        TEST(test_frame_jpeg),
+        TEST(test_frame_jpeg_refused),
+        TEST(test_frame_packed_by_oracle),
+        TEST(test_frame_truncated),
+        TEST(test_frame_mutated),
+        TEST(test_frame_doubled_and_reordered),
+        TEST(test_frame_wire_types),
+        TEST(test_frame_absurd_lengths),
+        TEST(test_frame_random_bytes),
         TEST(test_frame_unknown_bomb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

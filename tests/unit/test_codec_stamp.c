@@ -10,7 +10,7 @@
 #include "daemon/codec.h"
 
 #define WALL (INT64_C(1700000000) * NS_PER_S) // the sender's clock at our time 0
-#define MS NS_PER_MS
+#define MS   NS_PER_MS
 
 static ns_t mapped(struct codec_stamp *s, int64_t stamp, ns_t received)
 {

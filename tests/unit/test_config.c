@@ -112,7 +112,7 @@ static void defaults_are_those_of_the_table(void **state)
     assert_true(!cfg.control.require_rt && cfg.control.lock_memory);
     assert_true(cfg.policy.threads >= 1 && cfg.policy.threads <= 8);
     assert_int_equal(cfg.policy.resize, POLICY_RESIZE_REFUSE);
-    assert_int_equal(cfg.inference.trigger, TRIGGER_CONTINUOUS);
+    assert_int_equal(cfg.inference.trigger, TRIGGER_ROWS);
     assert_int_equal(cfg.chunks.mode, CHUNK_CROSSFADE);
     assert_int_equal(cfg.chunks.interpolation, CHUNK_LINEAR);
     assert_true(isnan(cfg.chunks.ensemble_coeff) && isnan(cfg.joint[0].scale));
@@ -262,7 +262,8 @@ static void defaults_become_numbers_for_the_loop(void **state)
 
     (void)state;
     assert_int_equal(
-        parse(&cfg, "runtime: /tmp/r\ncameras:\n  c: {key: k, rate_hz: 40}\n" SMALL,
+        parse(&cfg, "runtime: /tmp/r\ninference: {trigger: continuous}\n"
+              "cameras:\n  c: {key: k, rate_hz: 40}\n" SMALL,
               &err),
         0);
     assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
@@ -311,7 +312,10 @@ static void rows_must_fit_the_chunk(void **state)
     cfg.chunks.horizon_rows = 21;
     assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), -EINVAL);
     assert_non_null(strstr(err.text, "chunks.horizon_rows"));
-    cfg.chunks.horizon_rows = 10;
+    cfg.chunks.horizon_rows = 10; // the default follows the rows in use
+    assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
+    assert_int_equal(config_every_rows(&cfg, &p), 10);
+    cfg.inference.every_rows = 11;
     assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), -EINVAL);
     assert_non_null(strstr(err.text, "inference.every_rows"));
     cfg.inference.every_rows = 10;

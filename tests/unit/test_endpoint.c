@@ -126,7 +126,8 @@ static void test_stale_socket_is_replaced(void **state)
 
     assert_int_equal(start(f), 0);
     bus_stop(f->bus);
-    snprintf(a.sun_path, sizeof a.sun_path, "%.100s", endpoint_path(f->cfg.joint_state.endpoint));
+    snprintf(a.sun_path, sizeof a.sun_path, "%.100s",
+             endpoint_path(f->cfg.joint_state.endpoint));
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(fd, 1), 0);
@@ -223,7 +224,8 @@ static void test_addresses(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int bind = 0; bind < 2; bind++) {
-            assert_int_equal(endpoint_check(cases[i].endpoint, bind, &f->err), cases[i].want);
+            assert_int_equal(endpoint_check(cases[i].endpoint, bind, &f->err),
+                             cases[i].want);
             if (cases[i].want != 0)
                 assert_non_null(strstr(f->err.text, cases[i].endpoint));
         }
@@ -261,9 +263,13 @@ static void test_connect_over_tcp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_second_instance_is_refused), TEST(test_living_endpoint_is_refused),
-        TEST(test_what_is_no_socket_stays), TEST(test_stale_socket_is_replaced),
-        TEST(test_modes_and_removal), TEST(test_runtime_directory), TEST(test_addresses),
+        TEST(test_second_instance_is_refused),
+        TEST(test_living_endpoint_is_refused),
+        TEST(test_what_is_no_socket_stays),
+        TEST(test_stale_socket_is_replaced),
+        TEST(test_modes_and_removal),
+        TEST(test_runtime_directory),
+        TEST(test_addresses),
         TEST(test_connect_over_tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,8 @@ UNUSED static void put_varint(struct bytes *b, uint64_t v)
     put(b, &(uint8_t){(uint8_t)v}, 1);
 }
 
-UNUSED static void put_field(struct bytes *b, unsigned number, const void *data, size_t size)
+UNUSED static void put_field(struct bytes *b, unsigned number, const void *data,
+                             size_t size)
 {
     put_varint(b, number << 3 | 2);
     put_varint(b, size);
