@@ -112,7 +112,7 @@ DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-comp
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps deps-lint test unit demo demo-100 parity train lint fuzz ci clean install
+.PHONY: help deps deps-lint test unit bench demo demo-100 parity train lint fuzz ci clean install
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
 		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -138,6 +138,13 @@ demo: all ## the simulated robot driven by the shipped policy, 10 episodes
 demo-100: all ## the same over 100 unseen episodes; at least 95 must succeed
 	$(BUILD)/actd-demo --output $(BUILD)/demo-100 --episodes 100 --seed 2000 --need 0.95
 
+BENCH_RUNS ?= 20
+bench: $(BUILD)/bench_policy ## milliseconds per inference of the full-size cases
+	OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell $(BUILD)/bench_policy $(BENCH_RUNS)
+$(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
+
 PYTHON ?= python3
 parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
 	$(PYTHON) tests/parity/run.py --build $(BUILD)
@@ -149,7 +156,7 @@ lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 		daemon/*/*.h tests/unit/*.[ch])
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 		--suppressions-list=.cppcheck --error-exitcode=1 -j2 -I. $(ALL_C)
-	printf '%s\n' $(ALL_C) | xargs -P2 -n4 clang-tidy --quiet --warnings-as-errors='*' -- \
+	printf '%s\n' $(ALL_C) | xargs -P2 -n1 clang-tidy --quiet --warnings-as-errors='*' -- \
 		$(filter-out -f%,$(CFLAGS_ALL)) 2>/dev/null
 
 # ---- fuzz ----------------------------------------------------------------------------------

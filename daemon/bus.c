@@ -1,7 +1,7 @@
-// The thread that moves messages. What matters in it is order and bounds: commands go first
-// and again after every message that came in, and a wake-up takes at most DRAIN_MAX messages
-// from one socket, so that a publisher that floods one stream delays neither a command nor
-// another stream by more than one message.
+// The thread that moves messages. What matters in it is order and bounds: commands go
+// first and again after every message that came in, and a wake-up takes at most DRAIN_MAX
+// messages from one socket, so that a publisher that floods one stream delays neither a
+// command nor another stream by more than one message.
 #include "daemon/bus.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ struct bus {
     unsigned char buffer[CODEC_COMMAND_MAX];
 };
 
-// ---- commands out --------------------------------------------------------------------------
+// ---- commands out ---------------------------------------------------------------------
 
 static void send_command(struct bus *b, const struct command *cmd)
 {
@@ -52,9 +52,9 @@ static void send_command(struct bus *b, const struct command *cmd)
     int events;
     size_t events_size = sizeof events;
 
-    // zmq_send looks at what subscribers have read at most once in 3 million cycles, and a PUB
-    // socket that believes its mark reached drops: without this question two bursts of 32
-    // within a millisecond lost commands to a subscriber that had read them all.
+    // zmq_send looks at what subscribers have read at most once in 3 million cycles, and
+    // a PUB socket that believes its mark reached drops: without this question two bursts
+    // of 32 within a millisecond lost commands to a subscriber that had read them all.
     zmq_getsockopt(b->commands, ZMQ_EVENTS, &events, &events_size);
     // A PUB socket never waits: at a subscriber's mark it drops that subscriber's copy.
     if (size == 0 || zmq_send(b->commands, b->buffer, size, ZMQ_DONTWAIT) < 0)
@@ -71,7 +71,7 @@ static void send_commands(struct bus *b)
         send_command(b, &cmd);
 }
 
-// ---- messages in ---------------------------------------------------------------------------
+// ---- messages in ----------------------------------------------------------------------
 
 static void refuse_joints(struct bus *b, enum codec_verdict why)
 {
@@ -104,7 +104,8 @@ static void take_joints(struct bus *b, const void *data, size_t size, ns_t now)
     b->history.count++;
 }
 
-// What a drain accepted, to the other threads: the newest sample, and the history, in order.
+// What a drain accepted, to the other threads: the newest sample, and the history, in
+// order.
 static void publish_joints(struct bus *b, uint64_t before)
 {
     uint64_t n = b->history.count;
@@ -152,8 +153,8 @@ static void drain_joints(struct bus *b, struct stream *s)
     publish_joints(b, before);
 }
 
-// Only the newest is looked at: a frame of 1 MB takes 0.2 ms to copy, and what it supersedes
-// nobody wants.
+// Only the newest is looked at: a frame may have 8 MiB to copy, and what it supersedes nobody
+// wants.
 static void drain_frames(struct bus *b, struct stream *s)
 {
     zmq_msg_t msg, newest;
@@ -207,7 +208,7 @@ static void *bus_loop(void *arg)
     return NULL;
 }
 
-// ---- plain ---------------------------------------------------------------------------------
+// ---- plain ----------------------------------------------------------------------------
 
 static int open_stream(struct bus *b, const struct socket_spec *spec,
                        struct camera *camera, struct config_error *err)

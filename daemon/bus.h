@@ -1,8 +1,9 @@
-// bus: the one thread that owns the robot's ZeroMQ sockets. It sleeps in zmq_poll on joint
-// states, cameras and the loop's eventfd; drains each socket to its newest message; decodes
-// joint states; parks the newest raw frame of each camera; encodes and sends commands.
-// Every socket: size cap, high-water mark, LINGER 0, handshake 2 s, set before bind/connect;
-// no CONFLATE, no multipart. SCHED_FIFO below the loop when granted (class io).
+// bus: the one thread that owns the robot's ZeroMQ sockets. It sleeps in zmq_poll on
+// joint states, cameras and the loop's eventfd; drains each socket to its newest message;
+// decodes joint states; parks the newest raw frame of each camera; encodes and sends
+// commands. Every socket: size cap, high-water mark, LINGER 0, handshake 2 s, set before
+// bind/connect; no CONFLATE, no multipart. SCHED_FIFO below the loop when granted (class
+// io).
 #ifndef ACTD_BUS_H
 #define ACTD_BUS_H
 
@@ -12,11 +13,11 @@
 
 struct bus;
 
-// plain. Creates the runtime directory if needed (0750), takes its lock file, checks that no
-// endpoint is in use (a second bind over ipc would steal it), binds or connects everything and
-// starts the thread at FIFO `priority` (0 = do not ask). cameras (cfg->n_cameras), cfg and
-// board stay the caller's and must outlive the bus.
-// 0 or -errno with err filled: names the endpoint and the remedy.
+// plain. Creates the runtime directory if needed (0750), takes its lock file, checks that
+// no endpoint is in use (a second bind over ipc would steal it), binds or connects
+// everything and starts the thread at FIFO `priority` (0 = do not ask). cameras
+// (cfg->n_cameras), cfg and board stay the caller's and must outlive the bus. 0 or -errno
+// with err filled: names the endpoint and the remedy.
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
               struct camera *const *cameras, int priority, struct config_error *err);
 // plain. Sends what is left of the commands, joins, closes, removes its ipc files. Every

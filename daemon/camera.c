@@ -2,13 +2,14 @@
 //
 //   bus ──parks──> raw[3] ──newest──> decode thread ──> pixels[2] ──shown──> infer
 //
-// Raw messages: of three buffers one belongs to the bus (back), one to the decoder (front),
-// and one lies between them (middle), marked FRESH when the decoder has not had it. A finished
-// message is exchanged with the middle, and a reader that finds it fresh exchanges it with
-// front: the newest always wins, and nobody ever sees a buffer that is being written.
+// Raw messages: of three buffers one belongs to the bus (back), one to the decoder
+// (front), and one lies between them (middle), marked FRESH when the decoder has not had
+// it. A finished message is exchanged with the middle, and a reader that finds it fresh
+// exchanges it with front: the newest always wins, and nobody ever sees a buffer that is
+// being written.
 //
-// Pixels: the decoder writes only while a request is open, into the picture that is not shown,
-// and shows it only if it is good. The infer thread reads only while none is open.
+// Pixels: the decoder writes only while a request is open, into the picture that is not
+// shown, and shows it only if it is good. The infer thread reads only while none is open.
 #include "daemon/camera.h"
 
 #include <errno.h>
@@ -60,7 +61,8 @@ static void futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-// Sleeps while *word is value, at most timeout_ns (relative; < 0 = for ever). May wake early.
+// Sleeps while *word is value, at most timeout_ns (relative; < 0 = for ever). May wake
+// early.
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, ns_t timeout_ns)
 {
     struct timespec t = {.tv_sec = timeout_ns / NS_PER_S,
@@ -70,7 +72,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, ns_t timeout_ns)
             0);
 }
 
-// ---- from bytes to pixels ------------------------------------------------------------------
+// ---- from bytes to pixels -------------------------------------------------------------
 
 static void row_to_rgb(const struct codec_frame *f, const uint8_t *row, uint8_t *rgb)
 {
@@ -127,7 +129,7 @@ enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
     return v;
 }
 
-// ---- decode thread -------------------------------------------------------------------------
+// ---- decode thread --------------------------------------------------------------------
 
 static void decode_newest(struct camera *c)
 {
@@ -170,7 +172,7 @@ static void *decode_loop(void *arg)
     }
 }
 
-// ---- plain ---------------------------------------------------------------------------------
+// ---- plain ----------------------------------------------------------------------------
 
 static int buffers_new(struct camera *c)
 {
@@ -229,7 +231,7 @@ void camera_stop(struct camera *c)
     free(c);
 }
 
-// ---- io: the bus ---------------------------------------------------------------------------
+// ---- io: the bus ----------------------------------------------------------------------
 
 void camera_refuse(struct camera *c, enum codec_verdict why)
 {
@@ -277,7 +279,7 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
     atomic_fetch_add_explicit(&c->mark->received, 1, memory_order_release);
 }
 
-// ---- infer ---------------------------------------------------------------------------------
+// ---- infer ----------------------------------------------------------------------------
 
 void camera_request(struct camera *c)
 {

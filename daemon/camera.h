@@ -1,8 +1,8 @@
-// camera: one camera's way from raw message to pixels. The bus parks each newest message in
-// one of three buffers; the camera's own thread (plain) decodes the newest one when an
+// camera: one camera's way from raw message to pixels. The bus parks each newest message
+// in one of three buffers; the camera's own thread (plain) decodes the newest one when an
 // inference asks, in parallel with the other cameras'; the infer thread reads the pixels.
-// A JPEG whose header is too large, which is progressive, or which decodes with so much as a
-// warning counts as corrupt and is not used: the frame before it stays, and ages.
+// A JPEG whose header is too large, which is progressive, or which decodes with so much
+// as a warning counts as corrupt and is not used: the frame before it stays, and ages.
 #ifndef ACTD_CAMERA_H
 #define ACTD_CAMERA_H
 
@@ -17,8 +17,9 @@ struct camera;
 
 // plain. Allocates all buffers (38 MiB of addresses; pages come with use) and starts the
 // decode thread (SCHED_OTHER). Frames of any size up to the cap decode. mark stays the
-// caller's: parked frames count as received, those with a stamp seen just before as duplicate,
-// other bad ones as refused, and as corrupt those that fail in the decoder. 0 or -errno.
+// caller's: parked frames count as received, those with a stamp seen just before as
+// duplicate, other bad ones as refused, and as corrupt those that fail in the decoder. 0
+// or -errno.
 int camera_start(struct camera **out, const char *name, struct camera_mark *mark,
                  double latency_ms);
 // plain. After the bus and infer threads have ended. NULL is fine.
@@ -35,13 +36,15 @@ enum codec_verdict camera_last_refusal(const struct camera *c);
 
 // infer. Asks for the newest parked frame to be decoded; returns at once.
 void camera_request(struct camera *c);
-// infer. Waits for the answer at most timeout_ns (futex). 0; -ETIMEDOUT; -ENODATA before the
-// first good frame. *image points to pixels that stay put until the next camera_request.
+// infer. Waits for the answer at most timeout_ns (futex). 0; -ETIMEDOUT; -ENODATA before
+// the first good frame. *image points to pixels that stay put until the next
+// camera_request.
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
                 ns_t *capture_ns);
 
 // plain. Pixels of one frame by itself, for tests and tools: decodes into rgb (capacity
-// bytes), (height, width, 3). CODEC_OK; CODEC_BAD_SIZE: capacity; CODEC_BAD_FORMAT: corrupt.
+// bytes), (height, width, 3). CODEC_OK; CODEC_BAD_SIZE: capacity; CODEC_BAD_FORMAT:
+// corrupt.
 enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
                                  size_t capacity, int *width, int *height);
 

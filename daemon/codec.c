@@ -1,8 +1,9 @@
-// Joint states in, commands out, through the code that protoc-c generates. The parser gets
-// its memory from an arena inside struct codec: 1 MiB of two-byte unknown fields would make
-// protobuf-c 1.4.1 ask malloc for 46 MB in half a million calls; here it is refused at 64 KiB.
-// The arena gives zeroed memory and its free does nothing, which also disarms what 1.4.1 does
-// with pointers that it never set when it cleans up after an error.
+// Joint states in, commands out, through the code that protoc-c generates. The parser
+// gets its memory from an arena inside struct codec: 1 MiB of two-byte unknown fields
+// would make protobuf-c 1.4.1 ask malloc for 46 MB in half a million calls; here it is
+// refused at 64 KiB. The arena gives zeroed memory and its free does nothing, which also
+// disarms what 1.4.1 does with pointers that it never set when it cleans up after an
+// error.
 #include "daemon/codec.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 // 32 joints with names of 63 bytes need about 6 KiB.
 #define ARENA (64 * 1024)
 #define ALIGN 16
-// No joint is a thousand kilometres away or turns that fast; a value like it is a bug upstream.
+// No joint is a thousand kilometres away or turns that fast; a value like it is a bug
+// upstream.
 #define PLAUSIBLE 1e6
 
 struct codec {

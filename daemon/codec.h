@@ -1,7 +1,7 @@
-// codec: protobuf to plain structs and back, and the only place where wall-clock stamps meet
-// the monotonic clock. What comes in is not trusted: size caps, a fixed arena for the parser
-// (no malloc; an unknown-field bomb hits the arena's end and is refused), and checks of meaning
-// after the parse, since a message of zero bytes is valid protobuf.
+// codec: protobuf to plain structs and back, and the only place where wall-clock stamps
+// meet the monotonic clock. What comes in is not trusted: size caps, a fixed arena for
+// the parser (no malloc; an unknown-field bomb hits the arena's end and is refused), and
+// checks of meaning after the parse, since a message of zero bytes is valid protobuf.
 #ifndef ACTD_CODEC_H
 #define ACTD_CODEC_H
 
@@ -29,20 +29,20 @@ enum codec_verdict {
 #define CODEC_VERDICTS 9
 const char *codec_verdict_name(enum codec_verdict v); // any thread class
 
-// Maps one sender's stamps to our clock: keeps the smallest seen difference between receipt
-// and stamp, forgetting slowly, so that one late message does not shift it. A stamp of 0 means
-// "not given": receipt counts. A sender's clock that jumps by more than 500 ms is refused until
-// codec_stamp_reset, or until nothing was accepted for 2 s: by then the ladder has stopped the
-// arm, so that what is learned anew moves nothing.
+// Maps one sender's stamps to our clock: keeps the smallest seen difference between
+// receipt and stamp, forgetting slowly, so that one late message does not shift it. A
+// stamp of 0 means "not given": receipt counts. A sender's clock that jumps by more than
+// 500 ms is refused until codec_stamp_reset, or until nothing was accepted for 2 s: by
+// then the ladder has stopped the arm, so that what is learned anew moves nothing.
 struct codec_stamp {
     int64_t offset_ns;     // monotonic minus sender's wall clock
     uint64_t samples;      // since the last reset
     ns_t last_ns;          // receipt of the last accepted one, and
     int64_t stamp_wall_ns; // its stamp
 };
-// Capture time for a message stamped stamp_wall_ns and received at received_ns, never later
-// than receipt. Any thread class. 0; -EALREADY: the same stamp as the one before it;
-// -ERANGE: refused, a jump or older than the one before it.
+// Capture time for a message stamped stamp_wall_ns and received at received_ns, never
+// later than receipt. Any thread class. 0; -EALREADY: the same stamp as the one before
+// it; -ERANGE: refused, a jump or older than the one before it.
 int codec_stamp_map(struct codec_stamp *s, int64_t stamp_wall_ns, ns_t received_ns,
                     ns_t *capture_ns);
 void codec_stamp_reset(struct codec_stamp *s);
@@ -53,14 +53,15 @@ struct codec; // the parser's arena and the names of the joints; one per thread
 int codec_new(struct codec **out, const char *const *names, int n);
 void codec_free(struct codec *c); // plain; NULL is fine
 
-// foxglove.JointStates. io. Every configured joint must be there exactly once, no other; any
-// order. Fills pos, vel, n; stamp_wall_ns is the sender's. No allocation outside the arena.
+// foxglove.JointStates. io. Every configured joint must be there exactly once, no other;
+// any order. Fills pos, vel, n; stamp_wall_ns is the sender's. No allocation outside the
+// arena.
 enum codec_verdict codec_joints(struct codec *c, const void *data, size_t size,
                                 struct joint_sample *out, int64_t *stamp_wall_ns);
 
-// A camera frame, CompressedImage or RawImage (told apart by the wire type of field 2), not
-// yet decoded; `data` points into the message. plain or io. Read without protobuf-c, which
-// would copy the pixels; allocates nothing, so c may be NULL.
+// A camera frame, CompressedImage or RawImage (told apart by the wire type of field 2),
+// not yet decoded; `data` points into the message. plain or io. Read without protobuf-c,
+// which would copy the pixels; allocates nothing, so c may be NULL.
 struct codec_frame {
     enum { CODEC_JPEG, CODEC_RGB8, CODEC_BGR8, CODEC_MONO8 } format;
     int64_t stamp_wall_ns;

@@ -1,6 +1,6 @@
 // Camera messages, read in place. The two message types are flat and small but for their
-// pixels, so a bounded reader of protobuf's wire format replaces protobuf-c, which would copy
-// up to 8 MiB. The tests hold it against protobuf-c on the same bytes.
+// pixels, so a bounded reader of protobuf's wire format replaces protobuf-c, which would
+// copy up to 8 MiB. The tests hold it against protobuf-c on the same bytes.
 //
 //   field            1          2        3        4           5      6      7
 //   CompressedImage  timestamp  data     format   frame_id    -      -      -

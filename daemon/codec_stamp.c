@@ -1,6 +1,6 @@
-// How a sender's wall clock is mapped to ours. A message is never early: the smallest of the
-// differences between receipt and stamp belongs to the quickest message, and what another one
-// shows above it is that message's own delay.
+// How a sender's wall clock is mapped to ours. A message is never early: the smallest of
+// the differences between receipt and stamp belongs to the quickest message, and what
+// another one shows above it is that message's own delay.
 #include <errno.h>
 #include <string.h>
 
@@ -8,8 +8,9 @@
 
 #define JUMP_NS   (500 * NS_PER_MS)
 #define SILENT_NS (2 * NS_PER_S)
-// The kept minimum rises by 1/2000 of the time that passes: 500 ppm, as fast as the kernel
-// slews a clock, five times what a poor crystal drifts. At 100 Hz it forgets 5 us a message.
+// The kept minimum rises by 1/2000 of the time that passes: 500 ppm, as fast as the
+// kernel slews a clock, five times what a poor crystal drifts. At 100 Hz it forgets 5 us
+// a message.
 #define FORGET 2000
 
 void codec_stamp_reset(struct codec_stamp *s)
@@ -51,7 +52,8 @@ int codec_stamp_map(struct codec_stamp *s, int64_t stamp_wall_ns, ns_t received_
     }
     if (stamp_wall_ns < 0 || stamp_wall_ns > INT64_MAX / 2)
         return -ERANGE;
-    // A frozen sender repeats one stamp; however long it does, it never becomes fresh again.
+    // A frozen sender repeats one stamp; however long it does, it never becomes fresh
+    // again.
     if (stamp_wall_ns == s->stamp_wall_ns)
         return -EALREADY;
     if (s->samples == 0 || received_ns - s->last_ns > SILENT_NS) {

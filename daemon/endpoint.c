@@ -27,7 +27,7 @@ const char *endpoint_path(const char *endpoint)
     return strncmp(endpoint, "ipc://", 6) == 0 ? endpoint + 6 : NULL;
 }
 
-// ---- runtime directory ---------------------------------------------------------------------
+// ---- runtime directory ----------------------------------------------------------------
 
 // mkdir -p; what is there already is left alone.
 static int make_directories(const char *path, struct config_error *err)
@@ -140,7 +140,7 @@ int endpoint_lock(const char *runtime, int *lock_fd, struct config_error *err)
     return 0;
 }
 
-// ---- addresses -----------------------------------------------------------------------------
+// ---- addresses ------------------------------------------------------------------------
 
 // 0: nobody answers; else the errno of a connect that was not simply refused, 0 replaced.
 static int answers(const char *path)

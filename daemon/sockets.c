@@ -27,8 +27,8 @@ struct sockets {
     struct bound bound[BOUND_MAX];
 };
 
-// libzmq aborts the process when its I/O thread may not have the class it was told to take, so
-// this thread tries it on first.
+// libzmq aborts the process when its I/O thread may not have the class it was told to
+// take, so this thread tries it on first.
 static bool fifo_granted(int priority)
 {
     struct sched_param old, want = {.sched_priority = priority};

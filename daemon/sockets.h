@@ -1,7 +1,7 @@
-// sockets: ZeroMQ as this house uses it. One context; every socket gets its caps before bind
-// or connect (libzmq ignores most options after it); ipc files get mode 0660 and are removed at
-// the end, if they are still ours. All functions are plain, in start-up and shutdown only: the
-// umask they change around a bind is the whole process's.
+// sockets: ZeroMQ as this house uses it. One context; every socket gets its caps before
+// bind or connect (libzmq ignores most options after it); ipc files get mode 0660 and are
+// removed at the end, if they are still ours. All functions are plain, in start-up and
+// shutdown only: the umask they change around a bind is the whole process's.
 #ifndef ACTD_SOCKETS_H
 #define ACTD_SOCKETS_H
 
@@ -20,11 +20,12 @@ struct socket_spec {
     int64_t max_message; // bytes
 };
 
-// A context with one I/O thread, at SCHED_FIFO `priority` if that is granted (0 = do not ask).
+// A context with one I/O thread, at SCHED_FIFO `priority` if that is granted (0 = do not
+// ask).
 int sockets_new(struct sockets **out, int priority, struct config_error *err);
 
-// Checks the endpoint (endpoint.h) and opens it. *socket is the caller's to zmq_close, before
-// sockets_free. 0 or -errno with err filled.
+// Checks the endpoint (endpoint.h) and opens it. *socket is the caller's to zmq_close,
+// before sockets_free. 0 or -errno with err filled.
 int sockets_open(struct sockets *s, const struct socket_spec *spec, void **socket,
                  struct config_error *err);
 

@@ -88,8 +88,8 @@ int main(int argc, char **argv)
         puts("actd-sim " ACTD_VERSION);
         return 0;
     }
-    // Mesa's software renderer would start a thread per core; one is as fast for small pictures
-    // and leaves the others to the policy.
+    // Mesa's software renderer would start a thread per core. Drawing in the calling thread is as
+    // fast for small pictures and leaves the other cores to the policy.
     setenv("LP_NUM_THREADS", "0", 0);
     return o.record ? record(&o) : simulate(&o);
 }

@@ -16,7 +16,11 @@ int plant_open(struct plant *p, uint64_t seed, unsigned episodes, double command
     }
     p->episodes = episodes;
     servo_init(&p->servo, arm_rest_rad, 1 / command_hz);
-    task_init(&p->task, seed);
+    // Seeds of SplitMix64 that lie close together are one stream, a few draws apart. The
+    // recorder uses them as they are; what is driven live, and judged, starts somewhere else in
+    // the 2^64 places, so that no episode of it can be one that was recorded.
+    struct rng apart = {~seed};
+    task_init(&p->task, rng_next(&apart));
     task_start(&p->task, &p->scene, 0);
     return 0;
 }

@@ -1,6 +1,6 @@
-// fuzz_codec: any bytes as a message from a robot. The first byte says what the rest is: joint
-// states, a camera message, or a run of stamps. Either is refused or keeps its promises; a
-// camera message that is accepted is what protobuf-c makes of the same bytes.
+// fuzz_codec: any bytes as a message from a robot. The first byte says what the rest is:
+// joint states, a camera message, or a run of stamps. Either is refused or keeps its
+// promises; a camera message that is accepted is what protobuf-c makes of the same bytes.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// fuzz_jpeg: any bytes as a camera's JPEG, through the header check and the decoder, into a
-// buffer that is exactly as large as the header says.
+// fuzz_jpeg: any bytes as a camera's JPEG, through the header check and the decoder, into
+// a buffer that is exactly as large as the header says.
 #include <stdlib.h>
 
 #include "daemon/camera.h"

@@ -1,5 +1,5 @@
-// A bus over real ipc sockets in a directory of its own, with drivers to talk to it. One test
-// program includes it once.
+// A bus over real ipc sockets in a directory of its own, with drivers to talk to it. One
+// test program includes it once.
 #ifndef TEST_BUS_FIXTURE_H
 #define TEST_BUS_FIXTURE_H
 
@@ -74,8 +74,8 @@ UNUSED static void make_config(struct config *c, const char *runtime)
     snprintf(c->joint[1].name, CONFIG_NAME, "turn");
 }
 
-// A PUB that can be asked whether the other side has subscribed. Its own mark is infinite, so
-// that whatever is lost is lost on the bus's side.
+// A PUB that can be asked whether the other side has subscribed. Its own mark is
+// infinite, so that whatever is lost is lost on the bus's side.
 UNUSED static void *driver_pub(struct fixture *f, const char *endpoint)
 {
     void *s = zmq_socket(f->context, ZMQ_XPUB);
@@ -251,7 +251,7 @@ UNUSED static int teardown(void **state)
     camera_stop(f->camera[0]);
     board_free(&f->board);
     zmq_ctx_term(f->context);
-    snprintf(command, sizeof command, "rm -rf %.19s", f->cfg.runtime); // mkdtemp's part
+    snprintf(command, sizeof command, "rm -rf %.20s", f->cfg.runtime); // mkdtemp's part
     if (strncmp(f->cfg.runtime, "/tmp/actd-bus-", 14) == 0 && system(command) != 0)
         return -1;
     free(f);

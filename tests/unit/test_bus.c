@@ -1,5 +1,5 @@
-// The bus over real ipc sockets: what it counts, what it keeps, and that nothing a peer does
-// keeps a command from going out.
+// The bus over real ipc sockets: what it counts, what it keeps, and that nothing a peer
+// does keeps a command from going out.
 #include <pthread.h>
 
 #include "tests/unit/bus_fixture.h"
@@ -47,7 +47,7 @@ static void test_bad_joint_messages(void **state)
             size = 0;
             break;
         case CODEC_WRONG_NAMES:
-            memcpy(memmem(bad, n, "turn", 4), "Turn", 4);
+            *(uint8_t *)memmem(bad, n, "turn", 4) = 'T';
             break;
         case CODEC_NOT_FINITE:
             memcpy(bad + n - 8, &(double){NAN}, 8);
@@ -146,8 +146,8 @@ static void test_bad_frames(void **state)
     assert_int_equal(m->refused, 2);
 }
 
-// 300 samples and 50 frames at once: the last one is what counts, and the history holds the
-// last 128 in order.
+// 300 samples and 50 frames at once: the last one is what counts, and the history holds
+// the last 128 in order.
 static void test_newest_wins(void **state)
 {
     struct fixture *f = *state;
@@ -321,7 +321,8 @@ static void test_publisher(void **state)
     bus_close(pub);
 }
 
-// With a real-time priority asked, whether or not it is granted (libzmq would abort if not).
+// With a real-time priority asked, whether or not it is granted (libzmq would abort if
+// not).
 static void test_priority(void **state)
 {
     struct fixture *f = *state;

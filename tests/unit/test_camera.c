@@ -1,5 +1,5 @@
-// One camera from message to pixels: decoders against the pixels that went in, everything a
-// JPEG can be but good, and the hand-over between threads.
+// One camera from message to pixels: decoders against the pixels that went in, everything
+// a JPEG can be but good, and the hand-over between threads.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,7 +122,8 @@ static void park_raw(struct fixture *f, const char *encoding, uint32_t channels,
     foxglove__raw_image__init(&m);
     set_stamp(f, &stamp);
     m.timestamp = &stamp;
-    m.encoding = strcpy(name, encoding);
+    snprintf(name, sizeof name, "%s", encoding);
+    m.encoding = name;
     m.width = W;
     m.height = H;
     m.step = W * channels + pad;
@@ -310,7 +312,8 @@ static void test_refused_messages(void **state)
     assert_int_equal(f->mark.received, 0);
 }
 
-// A corrupt frame after a good one: counted, the good one stays, and the next good one comes.
+// A corrupt frame after a good one: counted, the good one stays, and the next good one
+// comes.
 static void test_corrupt_keeps_the_last_good(void **state)
 {
     struct fixture *f = *state;

@@ -260,6 +260,13 @@ static void covers_its_rows_and_no_more(void **state)
     assert_true(value(q, 180 * MS - 1) == 4);
     assert_int_equal(chunks_target(q, 180 * MS, &t), -ENODATA);
     assert_int_equal(chunks_target(q, 10000 * MS, &t), -ENODATA);
+    // An anchor that is still to come (a camera's clock ahead of ours) is waited for.
+    push(q, line(2, 20000 * MS, 4, 1, 1), 19990 * MS);
+    assert_int_equal(chunks_target(q, 20000 * MS - 1, &t), -ENODATA);
+    assert_int_equal(chunks_first(q, 20000 * MS - 1, &t), -ENODATA);
+    assert_int_equal(chunks_begin(q, 20000 * MS - 1), -ENODATA);
+    assert_int_equal(chunks_begin(q, 20080 * MS), -ENODATA); // and over is over
+    assert_true(value(q, 20000 * MS) == 1);
     chunks_free(q);
 }
 
@@ -597,7 +604,7 @@ static void refuses_bad_settings(void **state)
     cfg.ensemble_coeff = NAN;
     assert_int_equal(chunks_init(&q, &cfg), -EINVAL);
     assert_string_equal(chunk_verdict_name(CHUNK_NOT_FINITE), "not finite");
-    assert_string_equal(chunk_verdict_name((enum chunk_verdict)77), "?");
+    assert_string_equal(chunk_verdict_name((enum chunk_verdict)CHUNK_VERDICTS), "?");
 }
 
 int main(void)

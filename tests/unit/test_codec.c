@@ -1,5 +1,5 @@
-// Joint states: what is accepted, in any order of joints and fields, and everything that is
-// wrong: names, values, stamps, bytes.
+// Joint states: what is accepted, in any order of joints and fields, and everything that
+// is wrong: names, values, stamps, bytes.
 #include <math.h>
 
 #include "daemon/codec.h"
@@ -210,8 +210,8 @@ static void test_joints_doubled_and_reordered(void **state)
     assert_int_equal(take(f), CODEC_WRONG_NAMES);
 }
 
-// Unknown fields before the joints: a few are skipped, many hit the arena's end. Every count
-// makes the parser run out of memory at another place.
+// Unknown fields before the joints: a few are skipped, many hit the arena's end. Every
+// count makes the parser run out of memory at another place.
 static void test_joints_unknown_bomb(void **state)
 {
     struct fixture *f = *state;

@@ -270,7 +270,8 @@ static void agree(const struct bytes *b)
     foxglove__raw_image__free_unpacked(r, NULL);
 }
 
-// ... and the other way about: a raw message that protobuf-c and the rules accept is accepted.
+// ... and the other way about: a raw message that protobuf-c and the rules accept is
+// accepted.
 static void test_frame_packed_by_oracle(void **state)
 {
     struct bytes *b = *state;
@@ -352,8 +353,9 @@ static void test_frame_mutated(void **state)
     assert_true(accepted > 1000 && accepted < 35000);
 }
 
-// Fields in any order and twice: the last counts, and the two halves of a stamp are merged, as
-// the format wants it (protobuf-c 1.4.1 keeps only the last half, so it is no oracle here).
+// Fields in any order and twice: the last counts, and the two halves of a stamp are
+// merged, as the format wants it (protobuf-c 1.4.1 keeps only the last half, so it is no
+// oracle here).
 static void test_frame_doubled_and_reordered(void **state)
 {
     struct bytes *b = *state;

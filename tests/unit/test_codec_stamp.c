@@ -34,15 +34,17 @@ static void test_quickest_message_sets_the_offset(void **state)
     struct codec_stamp s = {0};
 
     (void)state;
-    // Captured at 0, 10, 20, ... ms; the first is 8 ms on its way, the second 1 ms, the third 30.
+    // Captured at 0, 10, 20, ... ms; the first is 8 ms on its way, the second 1 ms, the
+    // third 30.
     assert_int_equal(mapped(&s, WALL, 8 * MS), 8 * MS);
     assert_int_equal(mapped(&s, WALL + 10 * MS, 11 * MS), 11 * MS);
-    // Known now: 1 ms is possible. 29 ms too late, and seen as such (less 19.5 us forgotten).
+    // Known now: 1 ms is possible. 29 ms too late, and seen as such (less 19.5 us
+    // forgotten).
     assert_int_equal(mapped(&s, WALL + 20 * MS, 50 * MS), 21 * MS + 39 * MS / 2000);
 }
 
-// The offset as it is defined, from all messages so far: the smallest of what each showed plus
-// what was forgotten since.
+// The offset as it is defined, from all messages so far: the smallest of what each showed
+// plus what was forgotten since.
 static void test_twin(void **state)
 {
     enum { N = 2000 };
@@ -77,8 +79,8 @@ static void test_slow_drift_is_followed(void **state)
     struct codec_stamp s = {0};
 
     (void)state;
-    // Sender's clock slow by 100 ppm for an hour, 1 ms on the way: the age stays 1 ms at most
-    // 0.1 ms more.
+    // Sender's clock slow by 100 ppm for an hour, 1 ms on the way: the age stays 1 ms at
+    // most 0.1 ms more.
     for (int i = 1; i <= 36000; i++) {
         ns_t sent = 100 * MS * i;
         ns_t capture = mapped(&s, WALL + sent - sent / 10000, sent + MS);

@@ -1,4 +1,5 @@
-// Who may have an address: nothing that lives is robbed, nothing that is not ours is removed.
+// Who may have an address: nothing that lives is robbed, nothing that is not ours is
+// removed.
 #include <pthread.h>
 
 #include "daemon/endpoint.h"
@@ -232,7 +233,7 @@ static void test_addresses(void **state)
     memset(longest + 11, 'x', 6 + 107 - 11);
     longest[6 + 107] = '\0';
     assert_int_equal(endpoint_check(longest, true, &f->err), 0);
-    strcat(longest, "x");
+    memcpy(longest + 6 + 107, "x", 2);
     assert_int_equal(endpoint_check(longest, true, &f->err), -ENAMETOOLONG);
     assert_non_null(strstr(f->err.text, "108"));
     snprintf(full, sizeof full, "ipc:///nonexistent/%s", "x");

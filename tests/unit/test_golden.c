@@ -190,6 +190,7 @@ static void compare_planes(const struct golden *g, struct policy *p,
                            const struct policy_image *image, const float *expected)
 {
     const struct policy_info *info = policy_describe(p);
+    double all = 0;
 
     for (int i = 0; i < info->n_cameras; i++) {
         size_t n = 3 * (size_t)image[i].height * (size_t)image[i].width;
@@ -199,9 +200,11 @@ static void compare_planes(const struct golden *g, struct policy *p,
         double d = worst(chw, expected, n, NULL, 1);
         if (d > BOUND_PIXEL)
             fail_msg("%s: image %d differs by %.2g, bound %g", g->dir, i, d, BOUND_PIXEL);
+        all = fmax(all, d);
         free(chw);
         expected += n;
     }
+    print_message("  planes %.1e\n", all);
 }
 
 static void compare(const struct golden *g, struct policy *p, const float *out,
@@ -215,7 +218,7 @@ static void compare(const struct golden *g, struct policy *p, const float *out,
     assert_true(g->n_expected >= 2 * n);
     double norm = worst(out, g->expected, n, NULL, 1);
     double act = worst(out + n, g->expected + n, n, range, cols);
-    print_message("  normalised %.1e, actions %.1e of range\n", norm, act);
+    print_message("  normalised %.1e of-range %.1e\n", norm, act);
     free(range);
     if (!(norm <= BOUND))
         fail_msg("%s: normalised actions differ by %.2g, bound %g", g->dir, norm, BOUND);

@@ -60,6 +60,7 @@ static void test_resizes(void **state)
     FILE *f = fopen(DIR_IMAGES "/expected.f32", "rb");
     size_t i, at = 0, max = 1 << 20;
     float *expected = calloc(max, sizeof(*expected));
+    double all = 0;
 
     (void)state;
     assert_non_null(f);
@@ -69,11 +70,13 @@ static void test_resizes(void **state)
     json_array_foreach(list, i, entry)
     {
         double worst = compare(entry, seed, expected + at, &at);
+        all = fmax(all, worst);
         if (!(worst <= BOUND))
             fail_msg("resize %zu differs by %.2g of full scale, bound %g", i, worst,
                      BOUND);
     }
     assert_int_equal(at, n);
+    print_message("  resized %.1e\n", all);
     free(expected);
     json_decref(json);
 }

@@ -196,6 +196,8 @@ static uint64_t run_random(int rounds, int ticks, int with_jerk, int hard_brakes
         over += c.jerk_over;
         broken += g.jerk_broken;
     }
+    if (with_jerk && !hard_brakes)
+        assert_int_equal(broken, 0); // the guard's own count agrees
     if (with_jerk)
         printf("jerk over its limit in %lu joint-ticks, the guard says %lu\n",
                (unsigned long)over, (unsigned long)broken);
@@ -580,6 +582,12 @@ static void gate(void **state)
         assert_int_equal(
             guard_gate(&lim, dt, &cases[i].before, &cases[i].now, &cases[i].vel),
             cases[i].pass);
+    lim.velocity[0] =
+        0.1; // a slow joint at exactly its limit: rounding is forgiven, not more
+    const double step = 0.1 * dt, slow = 0.1, over = step + 2e-9, faster = 0.1 + 2e-9;
+    assert_true(guard_gate(&lim, dt, &zero, &step, &slow));
+    assert_false(guard_gate(&lim, dt, &zero, &over, &slow));
+    assert_false(guard_gate(&lim, dt, &zero, &step, &faster));
     lim.min[0] = lim.max[0] = nan; // limits that are not numbers pass nothing
     assert_false(guard_gate(&lim, dt, &zero, &zero, &zero));
 }

@@ -324,6 +324,8 @@ static void names_and_nonsense(void **state)
     assert_string_equal(ladder_state_name(LADDER_INIT), "INIT");
     assert_string_equal(ladder_state_name(LADDER_DISARMING), "DISARMING");
     assert_string_equal(ladder_state_name((enum ladder_state)99), "?");
+    assert_string_equal(ladder_state_name((enum ladder_state)LADDER_STATES), "?");
+    assert_string_equal(ladder_reason_name((enum ladder_reason)LADDER_REASONS), "?");
     assert_string_equal(ladder_reason_name(REASON_NONE), "NONE");
     assert_string_equal(ladder_reason_name(REASON_TICK_GAP), "TICK_GAP");
     assert_string_equal(ladder_reason_name(REASON_INTERNAL), "INTERNAL");

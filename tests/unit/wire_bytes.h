@@ -1,5 +1,5 @@
-// Bytes for the codec's tests: a fixed-seed generator, protobuf's wire format by hand, and a
-// counter of allocations. One test program includes it once.
+// Bytes for the codec's tests: a fixed-seed generator, protobuf's wire format by hand,
+// and a counter of allocations. One test program includes it once.
 #ifndef TEST_WIRE_BYTES_H
 #define TEST_WIRE_BYTES_H
 
@@ -21,7 +21,7 @@ UNUSED static uint32_t random32(void)
     return (uint32_t)(random_state >> 33);
 }
 
-// ---- counting allocations (glibc only, not under a sanitizer) --------------------------------
+// ---- counting allocations (glibc only, not under a sanitizer) -------------------------
 
 static uint64_t allocations;
 #if defined(__has_feature)
