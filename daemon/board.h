@@ -42,7 +42,7 @@ struct joint_history { // newest BOARD_HISTORY samples
 // What the loop and telemetry need to know of a camera. One writer each: bus (received,
 // capture, refused), camera thread (corrupt).
 struct camera_mark {
-    _Atomic int64_t capture_ns;  // of the newest frame, 0 = none
+    _Atomic int64_t capture_ns; // of the newest frame, 0 = none
     _Atomic int64_t received_ns;
     _Atomic uint64_t received, refused, corrupt, duplicate;
 };
@@ -79,31 +79,34 @@ struct loop_report {
     uint64_t limited[ACTD_MAX_JOINTS][GUARD_LIMITS];
     uint64_t refused_vectors, gate_refusals, commands_dropped;
     double seam_max_rad;
-    double pos[ACTD_MAX_JOINTS];      // commanded
+    double pos[ACTD_MAX_JOINTS]; // commanded
     double measured[ACTD_MAX_JOINTS];
 };
 
 enum board_request {
-    BOARD_ARM = 1u << 0, BOARD_DISARM = 1u << 1, BOARD_STOP = 1u << 2, BOARD_ESTOP = 1u << 3,
+    BOARD_ARM = 1u << 0,
+    BOARD_DISARM = 1u << 1,
+    BOARD_STOP = 1u << 2,
+    BOARD_ESTOP = 1u << 3,
     BOARD_RESET = 1u << 4,
 };
 
 struct board {
-    struct slot joints;          // struct joint_sample
-    struct slot history;         // struct joint_history
+    struct slot joints;  // struct joint_sample
+    struct slot history; // struct joint_history
     _Atomic uint64_t joints_received, joints_refused, joints_duplicate;
     int n_cameras;
     struct camera_mark camera[POLICY_MAX_CAMERAS];
-    struct ring commands;        // struct command, loop -> bus
-    int command_fd;              // eventfd: the loop writes it after each command
-    struct ring chunks;          // struct chunk, infer -> loop
-    _Atomic uint32_t requests;   // board_request bits, taken by the loop
+    struct ring commands;             // struct command, loop -> bus
+    int command_fd;                   // eventfd: the loop writes it after each command
+    struct ring chunks;               // struct chunk, infer -> loop
+    _Atomic uint32_t requests;        // board_request bits, taken by the loop
     _Atomic uint32_t policy_failures; // inferences failed in a row
-    _Atomic bool started;        // policy warmed up, threads running
-    struct slot report;          // struct loop_report
-    struct histogram lateness, tick_time;  // writer: loop
-    struct histogram inference;            // writer: infer
-    struct histogram chunk_latency;        // writer: loop: anchor to in view
+    _Atomic bool started;             // policy warmed up, threads running
+    struct slot report;               // struct loop_report
+    struct histogram lateness, tick_time; // writer: loop
+    struct histogram inference;           // writer: infer
+    struct histogram chunk_latency;       // writer: loop: anchor to in view
 };
 
 // plain. rows and joints size the chunk ring. 0 or -errno.

@@ -27,11 +27,11 @@ struct config_joint {
     char name[CONFIG_NAME];   // the robot's, on the wire
     char state[CONFIG_NAME];  // the policy's state name
     char action[CONFIG_NAME]; // the policy's action name
-    double scale, offset;     // policy = (wire - offset) * scale; scale NAN = from the units
-    double min, max;          // rad: position limits
+    double scale, offset; // policy = (wire - offset) * scale; scale NAN = from the units
+    double min, max;      // rad: position limits
     double velocity, acceleration, jerk, stop_acceleration;
-    double following_error;   // rad, 0 = not watched
-    bool blend;               // false: newest chunk only, no interpolation (grippers)
+    double following_error; // rad, 0 = not watched
+    bool blend;             // false: newest chunk only, no interpolation (grippers)
 };
 
 struct config_camera {
@@ -40,8 +40,8 @@ struct config_camera {
     char endpoint[CONFIG_PATH];
     bool bind;
     double rate_hz;
-    double latency_ms;         // exposure to stamp
-    bool primary;              // its newest frame is the anchor; default: the first
+    double latency_ms; // exposure to stamp
+    bool primary;      // its newest frame is the anchor; default: the first
 };
 
 enum config_trigger { TRIGGER_CONTINUOUS, TRIGGER_ROWS };
@@ -55,7 +55,7 @@ struct config {
         int threads;                 // resolved, at least 1
         enum policy_resize resize;
         char stats_tag[CONFIG_NAME]; // "" = none
-        int cpu;                     // keep compute threads off this core's sibling; -1 = auto
+        int cpu; // keep compute threads off this core's sibling; -1 = auto
     } policy;
     struct {
         double rate_hz;
@@ -94,7 +94,8 @@ struct config {
         double hold_ms, approach_speed, approach_tolerance;
         double tick_gap_ms;
         int fresh_ticks, following_ticks;
-        double max_stats_z; // refuse to arm when the pose is further from the training mean
+        double
+            max_stats_z; // refuse to arm when the pose is further from the training mean
     } safety;
     int n_cameras;
     struct config_camera camera[POLICY_MAX_CAMERAS];
@@ -106,11 +107,13 @@ struct config {
 struct config_sidecar {
     double rate_hz; // at which the policy was trained
     int n_state, n_action;
-    char state[ACTD_MAX_JOINTS][CONFIG_NAME];  // names, order of the checkpoint's vector
+    char state[ACTD_MAX_JOINTS][CONFIG_NAME]; // names, order of the checkpoint's vector
     char action[ACTD_MAX_JOINTS][CONFIG_NAME];
-    char units[ACTD_MAX_JOINTS][16]; // of action i: "rad", "deg", "m100_100", "0_100", "0_1", "m"
-    int n_cameras;                   // 0 = not given
-    char camera[POLICY_MAX_CAMERAS][POLICY_NAME_MAX]; // image keys, checked by binding_make
+    char units[ACTD_MAX_JOINTS]
+              [16]; // of action i: "rad", "deg", "m100_100", "0_100", "0_1", "m"
+    int n_cameras;  // 0 = not given
+    char camera[POLICY_MAX_CAMERAS]
+               [POLICY_NAME_MAX]; // image keys, checked by binding_make
 };
 
 // Reads and checks robot.yaml. 0 or -errno with err filled (-EINVAL: exit 78).
@@ -120,20 +123,22 @@ int config_load(struct config *out, const char *file, struct config_error *err);
 int config_parse(struct config *out, const char *file, const char *text, size_t n,
                  struct config_error *err);
 // Reads and checks DIR/policy.yaml.
-int config_sidecar_load(struct config_sidecar *out, const char *dir, struct config_error *err);
+int config_sidecar_load(struct config_sidecar *out, const char *dir,
+                        struct config_error *err);
 // The same from n bytes of memory.
 int config_sidecar_parse(struct config_sidecar *out, const char *file, const char *text,
                          size_t n, struct config_error *err);
 
 // Who is who: position in one order for position in another, checked one-to-one.
 struct binding {
-    int n;                              // joints, and values of an action
-    int n_state;                        // values of the state: n, or 0 for a policy without
-    int state_of[ACTD_MAX_JOINTS];      // state vector index i comes from robot joint state_of[i]
-    int joint_of[ACTD_MAX_JOINTS];      // action vector index i drives robot joint joint_of[i]
+    int n;       // joints, and values of an action
+    int n_state; // values of the state: n, or 0 for a policy without
+    int state_of
+        [ACTD_MAX_JOINTS]; // state vector index i comes from robot joint state_of[i]
+    int joint_of[ACTD_MAX_JOINTS]; // action vector index i drives robot joint joint_of[i]
     double scale[ACTD_MAX_JOINTS], offset[ACTD_MAX_JOINTS]; // per robot joint
-    int camera_of[POLICY_MAX_CAMERAS];  // policy camera i is config camera camera_of[i]
-    int primary;                        // config camera whose newest frame is the anchor
+    int camera_of[POLICY_MAX_CAMERAS]; // policy camera i is config camera camera_of[i]
+    int primary;                       // config camera whose newest frame is the anchor
 };
 // Binds joints and cameras by name. -EINVAL with a sentence naming what matches nothing,
 // what is left over, and what there is.

@@ -216,6 +216,8 @@ static int start_status(struct daemon *d)
         .cfg = &d->cfg,
         .policy = d->info,
         .board = &d->board,
+        .bus = d->bus,
+        .cameras = d->camera,
         .infer = d->infer,
         .scheduling = d->granted,
         .memory_locked = d->locked,

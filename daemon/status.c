@@ -32,6 +32,9 @@ struct status {
     char counter_name[MAX_COUNTERS][NAME_BYTES];
     Actd__V1__Counter *drops[MAX_COUNTERS], *limited[MAX_COUNTERS];
     int n_counters, n_drops, n_limited;
+    char said_name[MAX_COUNTERS][NAME_BYTES]; // drops as of the last line
+    uint64_t said[MAX_COUNTERS];
+    int n_said;
     Actd__V1__Stream stream[MAX_STREAMS];
     Actd__V1__Stream *streams[MAX_STREAMS];
     int n_streams;
@@ -54,6 +57,7 @@ void status_free(struct status *s)
     free(s);
 }
 
+// A longer name than NAME_BYTES is cut.
 static Actd__V1__Counter *count(struct status *s, const char *name, uint64_t value)
 {
     if (value == 0 || s->n_counters == MAX_COUNTERS)
@@ -73,6 +77,15 @@ static void count_drop(struct status *s, const char *name, uint64_t value)
         s->drops[s->n_drops++] = c;
 }
 
+// With why the last one was, since "refused" alone helps nobody.
+static void count_refused(struct status *s, const char *what, uint64_t value,
+                          enum codec_verdict why)
+{
+    char name[NAME_BYTES + 32];
+    snprintf(name, sizeof name, "%s refused (%s)", what, codec_verdict_name(why));
+    count_drop(s, name, value);
+}
+
 static void count_drops(struct status *s)
 {
     struct board *b = s->src.board;
@@ -83,12 +96,14 @@ static void count_drops(struct status *s)
                  chunk_verdict_name((enum chunk_verdict)v));
         count_drop(s, name, s->report.verdict[v]);
     }
-    count_drop(s, "joint states refused", b->joints_refused);
+    struct bus_counts bus = bus_counts(s->src.bus);
+    count_refused(s, "joint states", b->joints_refused, bus.joints_refusal);
     count_drop(s, "joint states duplicate", b->joints_duplicate);
     for (int c = 0; c < b->n_cameras; c++) {
         const char *camera = s->src.cfg->camera[c].name;
-        snprintf(name, sizeof name, "%s frames refused", camera);
-        count_drop(s, name, b->camera[c].refused);
+        snprintf(name, sizeof name, "%s frames", camera);
+        count_refused(s, name, b->camera[c].refused,
+                      camera_last_refusal(s->src.cameras[c]));
         snprintf(name, sizeof name, "%s frames corrupt", camera);
         count_drop(s, name, b->camera[c].corrupt);
         snprintf(name, sizeof name, "%s frames duplicate", camera);
@@ -102,6 +117,7 @@ static void count_drops(struct status *s)
     count_drop(s, "vectors not finite", s->report.refused_vectors);
     count_drop(s, "commands refused by the gate", s->report.gate_refusals);
     count_drop(s, "commands dropped", s->report.commands_dropped);
+    count_drop(s, "commands not sent", bus.send_failed);
 }
 
 static const char *const limit_word[GUARD_LIMITS] = {"none", "position", "velocity",
@@ -238,10 +254,12 @@ static void fill(struct status *s, Actd__V1__Status *m)
 
 static void send(struct status *s)
 {
-    Actd__V1__Status m = ACTD__V1__STATUS__INIT;
-    Google__Protobuf__Timestamp stamp = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
+    Actd__V1__Status m;
+    Google__Protobuf__Timestamp stamp;
     struct histograms h;
     ns_t wall = clock_wall_ns();
+    actd__v1__status__init(&m);
+    google__protobuf__timestamp__init(&stamp);
     stamp.seconds = wall / NS_PER_S;
     stamp.nanos = (int32_t)(wall % NS_PER_S);
     m.timestamp = &stamp;
@@ -281,12 +299,40 @@ static void say(struct status *s, uint64_t limited)
         (unsigned long long)drops, s->src.scheduling);
 }
 
+static uint64_t said_before(const struct status *s, const char *name)
+{
+    for (int i = 0; i < s->n_said; i++)
+        if (strcmp(s->said_name[i], name) == 0)
+            return s->said[i];
+    return 0;
+}
+
+// What was lost since the last line, and why: at most one line a second.
+static void say_drops(struct status *s)
+{
+    char line[768] = "";
+    for (int i = 0; i < s->n_drops; i++) {
+        uint64_t more = s->drops[i]->value - said_before(s, s->drops[i]->name);
+        size_t n = strlen(line);
+        if (more > 0)
+            snprintf(line + n, sizeof line - n, "%s%s +%llu", n ? ", " : "",
+                     s->drops[i]->name, (unsigned long long)more);
+    }
+    if (line[0])
+        log_line(LOG_WARN, "dropped: %s", line);
+    for (s->n_said = 0; s->n_said < s->n_drops; s->n_said++) {
+        snprintf(s->said_name[s->n_said], NAME_BYTES, "%s", s->drops[s->n_said]->name);
+        s->said[s->n_said] = s->drops[s->n_said]->value;
+    }
+}
+
 void status_publish(struct status *s)
 {
     measure(s);
     uint64_t limited = count_limited(s);
     send(s);
     say(s, limited);
+    say_drops(s);
 }
 
 void status_summary(struct status *s)

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 
 #include "daemon/board.h"
+#include "daemon/bus.h"
+#include "daemon/camera.h"
 #include "daemon/config.h"
 #include "daemon/infer.h"
 #include "policy/policy.h"
@@ -15,6 +17,8 @@ struct status_source {
     const struct config *cfg;
     const struct policy_info *policy;
     struct board *board;
+    const struct bus *bus;
+    struct camera *const *cameras; // (cfg->n_cameras)
     const struct infer *infer;
     const char *scheduling; // class granted to the loop, as the kernel reports it
     bool memory_locked;

@@ -38,7 +38,8 @@ static void report(struct rig *r, bool wants, enum ladder_state mode)
 static void frame(struct rig *r, int camera, uint8_t grey, ns_t t)
 {
     static uint8_t pixels[SIDE * SIDE * 3], message[sizeof pixels + 256];
-    Foxglove__RawImage m = FOXGLOVE__RAW_IMAGE__INIT;
+    Foxglove__RawImage m;
+    foxglove__raw_image__init(&m);
     memset(pixels, grey, sizeof pixels);
     m.width = m.height = SIDE;
     m.step = SIDE * 3;
