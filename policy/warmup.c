@@ -4,31 +4,65 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "policy/refuse.h"
 
 // 134 M multiply-adds: a few milliseconds, long enough that products which start within
 // microseconds of each other overlap, and so hold a buffer each.
-#define SIDE   512
-#define ROUNDS 3
+#define SIDE        512
+#define OVERLAP_NS  200000 // all workers inside for so long: each surely has its buffer
+#define NEEDED      2      // rounds that overlapped, in case one was luck
+#define ROUNDS_MOST 400 // about 2 s; on a busy machine the scheduler keeps threads apart
 
 struct job {
-    atomic_int arrived[ROUNDS];
+    atomic_int arrived;
     const float *zeros; // (SIDE, SIDE)
     float *products;    // (workers, SIDE, SIDE)
+    int64_t begin_ns[POOL_MAX_THREADS], end_ns[WORKERS_MOST];
 };
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 
 static void warmup_task(void *arg, int worker, int workers)
 {
     struct job *j = arg;
     float *out = j->products + (size_t)worker * SIDE * SIDE;
-    for (int i = 0; i < ROUNDS; i++) {
-        atomic_fetch_add(&j->arrived[i], 1);
-        while (atomic_load(&j->arrived[i]) < workers)
-            sched_yield();
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, SIDE, SIDE, SIDE, 1.0f,
-                    j->zeros, SIDE, j->zeros, SIDE, 0.0f, out, SIDE);
+    atomic_fetch_add(&j->arrived, 1);
+    while (atomic_load(&j->arrived) < workers)
+        sched_yield();
+    j->begin_ns[worker] = now_ns();
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, SIDE, SIDE, SIDE, 1.0f, j->zeros,
+                SIDE, j->zeros, SIDE, 0.0f, out, SIDE);
+    j->end_ns[worker] = now_ns();
+}
+
+static bool overlapped(const struct job *j, int workers)
+{
+    int64_t last_begin = j->begin_ns[0], first_end = j->end_ns[0];
+    for (int i = 1; i < workers; i++) {
+        last_begin = j->begin_ns[i] > last_begin ? j->begin_ns[i] : last_begin;
+        first_end = j->end_ns[i] < first_end ? j->end_ns[i] : first_end;
+    }
+    return workers == 1 || first_end - last_begin >= OVERLAP_NS;
+}
+
+// Rounds until all workers have been inside a product at the same time.
+static void together(struct pool *pool, struct job *j)
+{
+    int good = 0, workers = pool_threads(pool);
+    for (int i = 0; i < ROUNDS_MOST && good < NEEDED; i++) {
+        atomic_store(&j->arrived, 0);
+        pool_run(pool, warmup_task, j);
+        good += overlapped(j, workers);
     }
 }
 
@@ -45,7 +79,8 @@ int warmup_blas(struct pool *pool, struct policy_error *err)
     if (!memory)
         return refuse(err, ENOMEM, "no memory for the first matrix product");
     struct job j = {.zeros = memory, .products = memory + side2};
-    pool_run(pool, warmup_task, &j);
+    if (workers <= POOL_MAX_THREADS)
+        together(pool, &j);
     free(memory);
     return 0;
 }
