@@ -261,11 +261,11 @@ static void defaults_become_numbers_for_the_loop(void **state)
     struct config cfg;
 
     (void)state;
-    assert_int_equal(
-        parse(&cfg, "runtime: /tmp/r\ninference: {trigger: continuous}\n"
-              "cameras:\n  c: {key: k, rate_hz: 40}\n" SMALL,
-              &err),
-        0);
+    assert_int_equal(parse(&cfg,
+                           "runtime: /tmp/r\ninference: {trigger: continuous}\n"
+                           "cameras:\n  c: {key: k, rate_hz: 40}\n" SMALL,
+                           &err),
+                     0);
     assert_int_equal(config_loop(&cfg, &side, &p, &l, &err), 0);
     assert_int_equal(l.chunks.rows, 100);
     assert_int_equal(l.chunks.step_ns, 40 * NS_PER_MS);
