@@ -22,7 +22,7 @@ struct job {
     atomic_int arrived;
     const float *zeros; // (SIDE, SIDE)
     float *products;    // (workers, SIDE, SIDE)
-    int64_t begin_ns[POOL_MAX_THREADS], end_ns[WORKERS_MOST];
+    int64_t begin_ns[POOL_MAX_THREADS], end_ns[POOL_MAX_THREADS];
 };
 
 static int64_t now_ns(void)
