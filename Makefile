@@ -158,7 +158,7 @@ lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 		--suppressions-list=.cppcheck --error-exitcode=1 -j2 -I. $(ALL_C)
 	printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE \
 		-I. -isystem $(BUILD)/gen >$(BUILD)/tidy.\$$\$$ 2>/dev/null || { cat $(BUILD)/tidy.\$$\$$; \
-		exit 255; }; rm -f $(BUILD)/tidy.\$$\$$"
+		exit 1; }; rm -f $(BUILD)/tidy.\$$\$$"
 
 # ---- fuzz ----------------------------------------------------------------------------------
 FUZZ_SECONDS ?= 30

@@ -348,7 +348,7 @@ void ytree_free(struct ytree *t)
     if (!t)
         return;
     node_free(t->root);
-    free(t->file);
+    free(t->file); // NOLINT(clang-analyzer-unix.Malloc): it takes strdup for a constant
     free(t);
 }
 

@@ -172,8 +172,11 @@ static int open_all(struct recorder *r, const struct record_options *o, const ch
             return -ENOMEM;
         }
     }
-    task_init(&r->task, o->seed);
-    r->rng.state = ~o->seed * 0x2545f4914f6cdd1du;
+    // Seeds next to each other would be one stream, a few draws apart (plant.c says more), and
+    // episodes held out could be among those learnt from: so each seed is spread first.
+    struct rng spread = {o->seed};
+    task_init(&r->task, rng_next(&spread));
+    r->rng.state = rng_next(&spread);
     r->noise_rad = o->noise_rad;
     return render_open(&r->render, r->scene.m, RECORD_FRONT_PX, RECORD_FRONT_PX, why);
 }

@@ -489,6 +489,23 @@ static void a_muted_camera_is_silent(void **state)
     host_join();
 }
 
+static double goal_distance(int seed_a, int a, int seed_b, int b)
+{
+    const int seeds[] = {seed_a, seed_b}, numbers[] = {a, b};
+    float goal[2][3];
+
+    for (int k = 0; k < 2; k++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/s%d_%05d.ep", dir, seeds[k], numbers[k]);
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        assert_int_equal(fseek(f, 24 + 2 * 24, SEEK_SET), 0);
+        assert_int_equal(fread(goal[k], sizeof goal[k], 1, f), 1);
+        fclose(f);
+    }
+    return (double)(fabsf(goal[0][0] - goal[1][0]) + fabsf(goal[0][1] - goal[1][1]));
+}
+
 static void recordings_have_the_documented_size(void **state)
 {
     const char *why;
@@ -514,6 +531,11 @@ static void recordings_have_the_documented_size(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size,
                      24 + 2 * 24 + 12 + n[0] * (48 + 96 * 96 * 3 + 64 * 64 * 3));
+    o.seed = 78; // a neighbour's episodes are others, at every shift
+    assert_int_equal(record_run(&o, &why), 0);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            assert_true(goal_distance(77, i, 78, j) > 1e-4);
     o.dir = "/nonexistent/place";
     assert_true(record_run(&o, &why) < 0);
     assert_non_null(strstr(why, "directory"));
