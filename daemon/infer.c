@@ -36,6 +36,7 @@ struct infer {
     pthread_t thread;
     _Atomic bool stop;
     struct infer_counts counts;
+    struct slot failure; // char[INFER_FAILURE_MAX]
     // Working memory, allocated once by infer_start.
     float *state;                 // (S)
     float *actions;               // (C, A)
@@ -186,6 +187,23 @@ static void hand_over(struct infer *w, ns_t anchor, ns_t oldest)
     ring_commit(&w->board->chunks);
 }
 
+static void failed(struct infer *w)
+{
+    char text[INFER_FAILURE_MAX] = "";
+    const char *why = policy_last_error(w->policy);
+    size_t n = strnlen(why, sizeof text - 1);
+    memcpy(text, why, n);
+    slot_write(&w->failure, text);
+    w->counts.failed++;
+    atomic_fetch_add(&w->board->policy_failures, 1);
+}
+
+void infer_last_failure(const struct infer *w, char text[INFER_FAILURE_MAX])
+{
+    if (!slot_read(&w->failure, text))
+        text[0] = '\0';
+}
+
 static void infer_once(struct infer *w)
 {
     ns_t anchor, oldest;
@@ -197,8 +215,7 @@ static void infer_once(struct infer *w)
     w->last_anchor_ns = anchor;
     ns_t before = clock_now_ns();
     if (policy_infer(w->policy, &obs, w->actions, NULL)) {
-        w->counts.failed++;
-        atomic_fetch_add(&w->board->policy_failures, 1);
+        failed(w);
         return;
     }
     atomic_store(&w->board->policy_failures, 0);
@@ -253,13 +270,15 @@ static int infer_alloc(struct infer **out, const struct policy_info *info)
     w->actions =
         calloc((size_t)info->chunk_size * (size_t)info->action_dim, sizeof *w->actions);
     *out = w;
-    return w->state && w->actions ? 0 : -ENOMEM;
+    int r = slot_init(&w->failure, INFER_FAILURE_MAX);
+    return w->state && w->actions ? r : -ENOMEM;
 }
 
 static void infer_free(struct infer *w)
 {
     if (!w)
         return;
+    slot_free(&w->failure);
     free(w->state);
     free(w->actions);
     free(w);

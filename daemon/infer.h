@@ -12,6 +12,8 @@
 #include "daemon/config.h"
 #include "policy/policy.h"
 
+#define INFER_FAILURE_MAX 160
+
 struct infer_config {
     enum config_trigger trigger;
     int every_rows; // start the next inference when this many rows of the last have passed
@@ -40,6 +42,9 @@ void infer_stop(struct infer *w);
 
 // Any thread.
 const struct infer_counts *infer_counts(const struct infer *w);
+
+// plain. Why the last failed inference failed; "" when none did.
+void infer_last_failure(const struct infer *w, char text[INFER_FAILURE_MAX]);
 
 // Rows after which the next inference must start so that its chunk is in view before the last
 // one ends: never more than asked, never so many that horizon - latency would be overrun.

@@ -17,7 +17,7 @@
 
 #define MAX_COUNTERS 64
 #define MAX_STREAMS  (POLICY_MAX_CAMERAS + 1)
-#define NAME_BYTES   (2 * CONFIG_NAME)
+#define NAME_BYTES   192
 
 struct status {
     struct status_source src;
@@ -86,6 +86,14 @@ static void count_refused(struct status *s, const char *what, uint64_t value,
     count_drop(s, name, value);
 }
 
+static void count_failed(struct status *s, uint64_t value)
+{
+    char why[INFER_FAILURE_MAX], name[INFER_FAILURE_MAX + 32];
+    infer_last_failure(s->src.infer, why);
+    snprintf(name, sizeof name, "inference failed (%s)", why);
+    count_drop(s, name, value);
+}
+
 static void count_drops(struct status *s)
 {
     struct board *b = s->src.board;
@@ -112,7 +120,7 @@ static void count_drops(struct status *s)
     count_drop(s, "inference without frame", i->no_frame);
     count_drop(s, "inference cameras too far apart", i->skew);
     count_drop(s, "inference without joint state", i->no_joints);
-    count_drop(s, "inference failed", i->failed);
+    count_failed(s, i->failed);
     count_drop(s, "chunk ring full", i->ring_full);
     count_drop(s, "vectors not finite", s->report.refused_vectors);
     count_drop(s, "commands refused by the gate", s->report.gate_refusals);

@@ -301,6 +301,9 @@ static void test_counts_refused_inferences(void **state)
     assert_false(take(r, c, 150));
     assert_int_equal(infer_counts(r->infer)->failed, 1);
     assert_int_equal(r->board.policy_failures, 1);
+    char why[INFER_FAILURE_MAX];
+    infer_last_failure(r->infer, why);
+    assert_non_null(strstr(why, "finite"));
     joints_at(r, t + STEP, 0);
     frame(r, 1, 10, t + STEP);
     frame(r, 0, 40, t + STEP);
