@@ -147,7 +147,7 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 
 PYTHON ?= python3
 parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
-	$(PYTHON) tests/parity/run.py --build $(BUILD)
+	$(PYTHON) tests/parity/run.py --build $(BUILD) $(PARITY_ARGS)
 
 # ---- lint ----------------------------------------------------------------------------------
 ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) daemon/main.c daemon/sim/main.c

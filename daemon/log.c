@@ -1,38 +1,70 @@
 #include "daemon/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static int under_journal;
+static _Atomic unsigned lost; // lines since the last one that got out
 
 void log_init(void)
 {
     under_journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
+// One write of less than PIPE_BUF, and only where it can not wait: a pipe that nobody empties or
+// a terminal stopped with Ctrl-S must not keep the thread that answers SIGTERM.
+static bool put(const char *line)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
+           write(STDERR_FILENO, line, strlen(line)) > 0;
+}
+
+static void stamp(char *out, size_t size, enum log_level level)
+{
+    const char *word = level == LOG_ERROR  ? "error: "
+                       : level == LOG_WARN ? "warning: "
+                                           : "";
+    char clock[16] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+
+    if (under_journal) {
+        snprintf(out, size, "<%d>", (int)level);
+        return;
+    }
+    if (localtime_r(&now, &tm))
+        strftime(clock, sizeof clock, "%H:%M:%S ", &tm);
+    snprintf(out, size, "%s%s", clock, word);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
-    char text[1024], stamp[16] = "";
+    char text[1024], before[32], line[1200];
+    unsigned missing;
     va_list ap;
+
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
-    if (under_journal) {
-        fprintf(stderr, "<%d>%s\n", (int)level, text);
-        return;
-    }
-    time_t now = time(NULL);
-    struct tm tm;
-    if (localtime_r(&now, &tm))
-        strftime(stamp, sizeof stamp, "%H:%M:%S ", &tm);
-    const char *word = level == LOG_ERROR  ? "error: "
-                       : level == LOG_WARN ? "warning: "
-                                           : "";
-    fprintf(stderr, "%s%s%s\n", stamp, word, text);
+    stamp(before, sizeof before, level);
+    missing = atomic_exchange(&lost, 0);
+    if (missing > 0)
+        snprintf(line, sizeof line, "%s%s (%u lines before this one were lost)\n", before,
+                 text, missing);
+    else
+        snprintf(line, sizeof line, "%s%s\n", before, text);
+    if (!put(line))
+        atomic_fetch_add(&lost, missing + 1);
 }

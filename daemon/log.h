@@ -9,7 +9,8 @@ enum log_level { LOG_ERROR = 3, LOG_WARN = 4, LOG_INFO = 6 };
 // plain. Reads the environment once; call before threads start.
 void log_init(void);
 // plain. A newline is added; control characters in the text are replaced, so that no message
-// from outside can forge a line.
+// from outside can forge a line. Never waits: a line that standard error does not take at once is
+// lost, and the next one that gets out says how many were.
 void log_line(enum log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,10 +1,12 @@
 // actd: one program, four commands. What each does is in the file of its name.
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "daemon/blas_env.h"
 #include "daemon/check.h"
@@ -135,8 +137,31 @@ static const struct {
                 {"init", init_main},
                 {"inspect", inspect_main}};
 
+// Started with `2>&-`, the next file opened would be number 2, and log lines would be written
+// into a socket or the lock file.
+static void fill_standard_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+// What could not be printed must not look like success to a script.
+static int flushed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fputs("actd: standard output could not be written\n", stderr);
+    return status ? status : EX_IOERR;
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard_streams();
     int r = blas_env_fix(argv);
     if (r)
         fprintf(stderr, "warning: the environment of OpenBLAS could not be fixed: %s\n",
@@ -154,7 +179,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].main(argc - 1, argv + 1);
+            return flushed(commands[i].main(argc - 1, argv + 1));
     fprintf(stderr, "actd: no command '%s'\n\n", argv[1]);
     return usage(help);
 }
