@@ -156,7 +156,7 @@ lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 		daemon/*/*.h tests/unit/*.[ch])
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 		--suppressions-list=.cppcheck --error-exitcode=1 -j2 -I. $(ALL_C)
-	printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE \
+	printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE -DACTD_VERSION='\"x\"' \
 		-I. -isystem $(BUILD)/gen >$(BUILD)/tidy.\$$\$$ 2>/dev/null || { cat $(BUILD)/tidy.\$$\$$; \
 		exit 1; }; rm -f $(BUILD)/tidy.\$$\$$"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/check_impl.h"
+#include "daemon/rt.h"
 
 // ---- units, scales, ranges ------------------------------------------------------------
 
@@ -174,6 +175,8 @@ static int judge_age(struct check *c)
 
 static int judge_machine(struct check *c)
 {
+    if (c->cfg.control.cpu >= 0 && !rt_may_run_on(c->cfg.control.cpu))
+        return no(c, RT_NO_CPU, c->cfg.control.cpu);
     if (!c->fifo && c->cfg.control.require_rt)
         return no(c,
                   "the kernel does not grant SCHED_FIFO %d, which control.require_rt "

@@ -235,6 +235,13 @@ static int check_rates(const struct checker *c)
                  two_periods_ms, cfg->control.rate_hz);
         return refuse_at(c, "joint_command", "", "time_to_live_ms", what);
     }
+    if (cfg->safety.tick_gap_ms < two_periods_ms) {
+        snprintf(what, sizeof what,
+                 "expected at least two control periods, %.4g ms at control.rate_hz "
+                 "%.4g; every tick would count as a gap",
+                 two_periods_ms, cfg->control.rate_hz);
+        return refuse_at(c, "safety", "", "tick_gap_ms", what);
+    }
     if (cfg->inference.every_rows > 0 && cfg->inference.trigger == TRIGGER_CONTINUOUS)
         return refuse_at(
             c, "inference", "", "every_rows",

@@ -212,7 +212,7 @@ static void fill(struct loop *l, const struct guard_result *r, ns_t now)
 // Fills l->command. False when nothing may be published in this tick.
 static bool make_command(struct loop *l, ns_t now)
 {
-    double before[ACTD_MAX_JOINTS];
+    const double *before = l->guard_before.pos;
     struct guard_result r;
 
     l->gate_refused = false;
@@ -220,7 +220,7 @@ static bool make_command(struct loop *l, ns_t now)
         return false;
     if (!l->armed_before)
         start_from_measured(l);
-    memcpy(before, l->guard.pos, sizeof before);
+    l->guard_before = l->guard;
     move(l, &r);
     fill(l, &r, now);
     l->gate_refused = !guard_gate(&l->cfg.limits, l->guard.period_s, before,
@@ -244,6 +244,8 @@ static void publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
     c->margin_ns = deadline - done;
     c->lateness_ns = lateness;
     if (!ring_push(&l->board->commands, c)) {
+        // Nobody will see it: the next step is from the last one sent.
+        l->guard = l->guard_before;
         l->report.commands_dropped++;
         return;
     }

@@ -18,6 +18,7 @@ struct loop {
     ns_t period_ns;
     struct chunks *chunks;
     struct guard guard;
+    struct guard guard_before; // as it was before this tick's command
 
     // Inputs of this tick.
     bool joints_seen;

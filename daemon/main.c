@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -51,9 +52,9 @@ static const char run_help[] =
     "\n"
     "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in "
     "use,\n"
-    "70 the policy failed, 71 the system refused something, 78 the configuration or "
-    "checkpoint\n"
-    "was refused\n";
+    "70 the policy failed, 71 the system refused something, 75 ended before the arm was "
+    "at rest,\n"
+    "78 the configuration or checkpoint was refused\n";
 
 static int usage(const char *text)
 {
@@ -166,6 +167,7 @@ int main(int argc, char **argv)
     if (r)
         fprintf(stderr, "warning: the environment of OpenBLAS could not be fixed: %s\n",
                 strerror(-r));
+    prctl(PR_SET_NAME, "actd"); // executed again as /proc/self/exe, ps would show "exe"
     if (argc < 2)
         return usage(help);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

@@ -258,6 +258,14 @@ uint64_t rt_cpus(void)
     return mask;
 }
 
+bool rt_may_run_on(int cpu)
+{
+    cpu_set_t set;
+
+    return cpu >= 0 && cpu < CPU_SETSIZE && sched_getaffinity(0, sizeof set, &set) == 0 &&
+           CPU_ISSET((size_t)cpu, &set);
+}
+
 int rt_cpu_count(void)
 {
     return __builtin_popcountll(rt_cpus());

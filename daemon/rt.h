@@ -59,5 +59,11 @@ void rt_prefault_stack(size_t bytes);
 uint64_t rt_cpus(void);
 int rt_cpu_count(void);
 int rt_choose_cpu(void);
+// Does this machine have the core, and may this process use it?
+bool rt_may_run_on(int cpu);
+// What to say if not; takes the core.
+#define RT_NO_CPU                                                                      \
+    "control.cpu: core %d is not there or this process may not use it; name one that " \
+    "`taskset -p $$` shows, or -1"
 
 #endif

@@ -26,8 +26,9 @@
 #include "daemon/status.h"
 #include "policy/policy.h"
 
-#define WATCH_MS   50             // between looks at signals and requests
-#define REST_LIMIT (3 * NS_PER_S) // to come to rest after SIGTERM
+#define WATCH_MS 50 // between looks at signals and requests
+#define REST_LEAST \
+    (3 * NS_PER_S) // to come to rest after SIGTERM, more where limits are low
 #define SAY_PERIOD (5 * NS_PER_S) // between repeats of why it does not arm
 
 struct daemon {
@@ -70,6 +71,7 @@ static int take_signals(struct daemon *d)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP); // ignored: there is nothing to re-read
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a full log file is no reason to let go of the arm
     int r = pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (r == 0)
         d->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -84,6 +86,10 @@ static int read_files(struct daemon *d, const char *file)
 {
     if (config_load(&d->cfg, file, &d->err))
         return fail(d, EX_CONFIG);
+    if (d->cfg.control.cpu >= 0 && !rt_may_run_on(d->cfg.control.cpu)) {
+        snprintf(d->err.text, sizeof d->err.text, RT_NO_CPU, d->cfg.control.cpu);
+        return fail(d, EX_CONFIG);
+    }
     if (config_sidecar_load(&d->side, d->cfg.policy.directory, &d->err))
         return fail(d, EX_CONFIG);
     return 0;
@@ -109,9 +115,10 @@ static int load_policy(struct daemon *d)
         .resize = d->cfg.policy.resize,
         .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,
     };
-    if (policy_load(&d->policy, d->cfg.policy.directory, &opt, &e)) {
+    int r = policy_load(&d->policy, d->cfg.policy.directory, &opt, &e);
+    if (r) {
         snprintf(d->err.text, sizeof d->err.text, "%s", e.text);
-        return fail(d, EX_CONFIG);
+        return fail(d, r == -ENOMEM ? EX_OSERR : EX_CONFIG);
     }
     d->info = policy_describe(d->policy);
     if (binding_make(&d->binding, &d->cfg, &d->side, d->info, &d->err) ||
@@ -248,11 +255,11 @@ static int start(struct daemon *d, const struct run_options *opt)
 
 static void stop(struct daemon *d)
 {
-    infer_stop(d->infer);
     loop_thread_stop(d->thread);
     if (d->status)
-        status_summary(d->status);
+        status_summary(d->status); // looks at the infer thread's counters
     status_free(d->status);
+    infer_stop(d->infer);
     if (d->publisher)
         bus_close(d->publisher);
     bus_stop(d->bus);
@@ -325,24 +332,38 @@ static bool at_rest(const struct loop_report *r)
            r->mode == LADDER_ESTOP;
 }
 
-// SIGTERM: disarm, wait until the arm rests, say why we end.
-static void come_to_rest(struct daemon *d, const char *cause)
+// The longest braking from top speed, jerk included, and a second more.
+static ns_t rest_limit(const struct guard_limits *l)
+{
+    double worst = 0;
+    for (int i = 0; i < l->n; i++) {
+        double a = fmin(l->acceleration[i], l->stop_acceleration[i]);
+        worst =
+            fmax(worst, l->velocity[i] / a + (l->jerk[i] > 0 ? 2 * a / l->jerk[i] : 0));
+    }
+    ns_t limit = (ns_t)((fmin(worst, 3600) + 1) * (double)NS_PER_S);
+    return limit > REST_LEAST ? limit : REST_LEAST;
+}
+
+// SIGTERM: disarm, wait until the arm rests, say why we end. 0, or the exit status if it moves.
+static int come_to_rest(struct daemon *d, const char *cause)
 {
     struct loop_report r = {0};
-    ns_t limit = clock_now_ns() + REST_LIMIT;
+    ns_t limit = clock_now_ns() + rest_limit(&d->loop_cfg.limits);
+    bool known; // a read may lose against the loop's writes
     sd_notify(0, "STOPPING=1");
     atomic_fetch_or(&d->board.requests, BOARD_DISARM);
     do {
         poll(NULL, 0, WATCH_MS / 5);
-        if (!slot_read(&d->board.report, &r))
-            break;
-    } while (!at_rest(&r) && clock_now_ns() < limit);
-    log_line(LOG_INFO, "ends on %s, arm %s", cause,
-             at_rest(&r) ? "at rest"
-                         : "NOT yet at rest: the driver's time to live stops it");
+        known = slot_read(&d->board.report, &r) != 0;
+    } while (!(known && at_rest(&r)) && clock_now_ns() < limit);
+    bool rest = known && at_rest(&r);
+    log_line(rest ? LOG_INFO : LOG_WARN, "ends on %s, arm %s", cause,
+             rest ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
+    return rest ? 0 : EX_TEMPFAIL;
 }
 
-static void watch(struct daemon *d, const struct run_options *opt)
+static int watch(struct daemon *d, const struct run_options *opt)
 {
     ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
     const char *cause = NULL;
@@ -361,7 +382,7 @@ static void watch(struct daemon *d, const struct run_options *opt)
             next = now + NS_PER_S;
         }
     }
-    come_to_rest(d, cause);
+    return come_to_rest(d, cause);
 }
 
 int run(const struct run_options *opt)
@@ -383,7 +404,7 @@ int run(const struct run_options *opt)
     if (r == 0) {
         atomic_store(&d->board.started, true);
         sd_notify(0, "READY=1");
-        watch(d, opt);
+        r = watch(d, opt);
     }
     stop(d);
     free(d);

@@ -1,10 +1,12 @@
 #include "daemon/sockets.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -14,6 +16,9 @@
 #define HANDSHAKE_MS \
     2000 // libzmq's own is 30 s: so long may a silent peer hold a connection
 #define BOUND_MAX (POLICY_MAX_CAMERAS + 8)
+
+#define OPEN_FILES  65536
+#define DESCRIPTORS 24 // of the context's threads and a socket or two, with room to spare
 
 struct bound {
     char path[CONFIG_PATH];
@@ -40,6 +45,30 @@ static bool fifo_granted(int priority)
     return pthread_setschedparam(pthread_self(), policy, &old) == 0;
 }
 
+// libzmq 4.3.4 also aborts the process when accept() on an ipc socket finds no descriptor left:
+// with the usual soft limit of 1024 a client that reconnects and never closes gets there.
+static void raise_descriptors(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= OPEN_FILES)
+        return;
+    r.rlim_cur = r.rlim_max < OPEN_FILES ? r.rlim_max : OPEN_FILES;
+    (void)setrlimit(RLIMIT_NOFILE, &r); // the limit as it was may do as well
+}
+
+// libzmq aborts the process when one of its threads gets no descriptor.
+static bool descriptors_left(void)
+{
+    int fd[DESCRIPTORS], n = 0;
+
+    while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
+    return n == DESCRIPTORS;
+}
+
 int sockets_new(struct sockets **out, int priority, struct config_error *err)
 {
     struct sockets *s = calloc(1, sizeof *s);
@@ -47,7 +76,8 @@ int sockets_new(struct sockets **out, int priority, struct config_error *err)
     *out = NULL;
     if (!s)
         return endpoint_refuse(err, ENOMEM, "no memory for the sockets: free some");
-    s->context = zmq_ctx_new();
+    raise_descriptors();
+    s->context = descriptors_left() ? zmq_ctx_new() : NULL;
     if (!s->context) {
         free(s);
         return endpoint_refuse(err, EMFILE,

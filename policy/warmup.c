@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "policy/refuse.h"
@@ -15,7 +16,8 @@
 // microseconds of each other overlap, and so hold a buffer each.
 #define SIDE        512
 #define OVERLAP_NS  200000 // all workers inside for so long: each surely has its buffer
-#define NEEDED      2      // rounds that overlapped, in case one was luck
+#define BUFFER      ((size_t)128 << 20) // what OpenBLAS maps per concurrent caller
+#define NEEDED      2                   // rounds that overlapped, in case one was luck
 #define ROUNDS_MOST 400 // about 2 s; on a busy machine the scheduler keeps threads apart
 
 struct job {
@@ -66,6 +68,17 @@ static void together(struct pool *pool, struct job *j)
     }
 }
 
+// OpenBLAS 0.3.21 tries again for ever when it is refused its buffer, so ask before it does.
+static bool buffers_fit(size_t workers)
+{
+    void *p = mmap(NULL, workers * BUFFER, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, workers * BUFFER);
+    return true;
+}
+
 int warmup_blas(struct pool *pool, struct policy_error *err)
 {
     size_t side2 = (size_t)SIDE * SIDE, workers = (size_t)pool_threads(pool);
@@ -78,6 +91,15 @@ int warmup_blas(struct pool *pool, struct policy_error *err)
     float *memory = calloc((workers + 1) * side2, sizeof *memory);
     if (!memory)
         return refuse(err, ENOMEM, "no memory for the first matrix product");
+    if (!buffers_fit(workers)) {
+        free(memory);
+        return refuse(
+            err, ENOMEM,
+            "OpenBLAS needs %zu MiB of address space for %zu threads, which the "
+            "system refused: raise the memory limits (LimitAS=, `ulimit -v`, "
+            "vm.overcommit_memory) or lower policy.threads",
+            workers * BUFFER >> 20, workers);
+    }
     struct job j = {.zeros = memory, .products = memory + side2};
     if (workers <= POOL_MAX_THREADS)
         together(pool, &j);

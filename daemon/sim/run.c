@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <zmq.h>
 
@@ -33,7 +34,13 @@ static void close_sockets(struct run *r)
 {
     wire_close(r->joints);
     wire_close(r->commands);
-    wire_close(r->status);
+    if (r->status) {
+        char path[WIRE_PATH_MAX + 16];
+
+        wire_close(r->status);
+        snprintf(path, sizeof path, "%s/sim.status", r->o->runtime);
+        unlink(path); // libzmq leaves it
+    }
     if (r->zmq)
         zmq_ctx_term(r->zmq);
 }

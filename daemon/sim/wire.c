@@ -8,6 +8,8 @@
 
 #include <zmq.h>
 
+#include "daemon/endpoint.h"
+
 int wire_make_runtime(const char *runtime)
 {
     char path[WIRE_PATH_MAX];
@@ -42,19 +44,23 @@ void *wire_open(void *zmq, int zmq_type, int hwm, enum wire_role role,
                 const char *runtime, const char *stream, char *err, size_t err_len)
 {
     char endpoint[WIRE_PATH_MAX];
+    struct config_error used;
     void *socket = zmq_socket(zmq, zmq_type);
 
     if (snprintf(endpoint, sizeof endpoint, "ipc://%s/%s", runtime, stream) >=
         (int)sizeof endpoint)
         errno = ENAMETOOLONG;
+    else if (role == WIRE_BIND && endpoint_check(endpoint, true, &used) == -EADDRINUSE)
+        errno = EADDRINUSE; // zmq_bind would take the other one's place without a word
     else if (socket && set_options(socket, hwm) == 0 &&
              (zmq_type != ZMQ_SUB || zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) == 0) &&
              (role == WIRE_BIND ? zmq_bind(socket, endpoint)
                                 : zmq_connect(socket, endpoint)) == 0)
         return socket;
-    snprintf(err, err_len,
-             "cannot %s %s (%s): give a shorter or writable directory with --runtime",
-             role == WIRE_BIND ? "bind" : "connect to", endpoint, zmq_strerror(errno));
+    snprintf(err, err_len, "cannot %s %s (%s): %s with --runtime",
+             role == WIRE_BIND ? "bind" : "connect to", endpoint, zmq_strerror(errno),
+             errno == EADDRINUSE ? "stop the other simulator or give another directory"
+                                 : "give a shorter or writable directory");
     if (socket)
         zmq_close(socket);
     return NULL;

@@ -22,6 +22,7 @@
 #include "actd/v1/status.pb-c.h"
 #include "daemon/clock.h"
 #include "daemon/config.h"
+#include "daemon/endpoint.h"
 #include "daemon/ladder.h"
 
 #define MESSAGE_MAX (64 * 1024)
@@ -360,6 +361,7 @@ static int prepare(struct demo *d)
 {
     struct config_error err;
     char self[PATH_MAX], dir[PATH_MAX];
+    int lock;
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0)
         return EX_OSERR;
@@ -381,6 +383,12 @@ static int prepare(struct demo *d)
         fprintf(stderr, "%s\n", err.text);
         return EX_CONFIG;
     }
+    // A simulator of ours must not feed somebody else's daemon: is there one?
+    if (endpoint_lock(d->cfg.runtime, &lock, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return EX_UNAVAILABLE;
+    }
+    close(lock);
     return 0;
 }
 
@@ -408,6 +416,8 @@ int main(int argc, char **argv)
     take_truth(&d);
     if (r == 0 && interrupted)
         fprintf(stderr, "interrupted\n");
+    if (d.daemon_ended) // what came in by then may be another daemon's
+        r = EX_UNAVAILABLE;
     if (r == 0)
         r = summary(&d);
     if (d.status)

@@ -4,8 +4,8 @@
     python policy/train/evaluate.py config/policies/reach --sim build/actd-sim --episodes 100
 
 The simulator runs in lock-step behind the same wire as for actd: joint states and JPEG frames in,
-joint commands out, 25 a second of simulated time. Seeds 1..99 are for evaluation; 100 and up are
-for training. Needs LeRobot >= 0.6, pyzmq, Pillow and protoc.
+joint commands out, 25 a second of simulated time. What the simulator draws when it is driven is
+never what it draws when it records, whatever the seeds. Needs LeRobot >= 0.6, pyzmq, Pillow and protoc.
 """
 
 import argparse

@@ -29,11 +29,11 @@ def main():
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), dpi=90, layout="constrained")
     left.semilogy(t, [r["loss"] for r in rows], label="training loss (normalised L1)")
-    left.semilogy(t, [r["val_rad"] for r in rows], label="held-out error (rad)")
+    left.semilogy(t, [r["val_rad"] for r in rows], label="validation error (rad)")
     right.semilogy(t, [r["tip_median_mm"] for r in rows], label="median")
     right.semilogy(t, [r["tip_95_mm"] for r in rows], label="95 %")
     left.set_title("loss")
-    right.set_title("held out: tip 1 s ahead, error in mm")
+    right.set_title("validation: tip 1 s ahead, error in mm")
     for ax in (left, right):
         for s in starts[:-1]:
             ax.axvline(s, color="0.7", linewidth=0.8, linestyle=":")
