@@ -64,6 +64,17 @@ struct command {
     int blended;
 };
 
+// A step of the ladder. Kept for whoever writes the log, who looks less often than the loop
+// ticks: a HOLD of two ticks would be lost otherwise.
+#define BOARD_EVENTS 16
+struct loop_event {
+    uint64_t tick;
+    enum ladder_state from, to;
+    enum ladder_reason reason;
+    int joint;    // the joint that is outside its limits or does not follow, -1 = none
+    double value; // rad: where it was measured, or how far from its command
+};
+
 // What the loop says of itself after every tick.
 struct loop_report {
     ns_t now_ns;
@@ -81,6 +92,8 @@ struct loop_report {
     double seam_max_rad;
     double pos[ACTD_MAX_JOINTS]; // commanded
     double measured[ACTD_MAX_JOINTS];
+    uint64_t events; // steps of the ladder so far; step i is at i % BOARD_EVENTS
+    struct loop_event event[BOARD_EVENTS];
 };
 
 enum board_request {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,9 +14,17 @@
 static int under_journal;
 static _Atomic unsigned lost; // lines since the last one that got out
 
+// The variable is inherited by everything a desktop starts: only if it names our very stderr
+// (device:inode) is the journal on the other side.
 void log_init(void)
 {
-    under_journal = getenv("JOURNAL_STREAM") != NULL;
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat st;
+    unsigned long long device, inode;
+    under_journal = stream && fstat(STDERR_FILENO, &st) == 0 &&
+                    sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+                    device == (unsigned long long)st.st_dev &&
+                    inode == (unsigned long long)st.st_ino;
 }
 
 // One write of less than PIPE_BUF, and only where it can not wait: a pipe that nobody empties or

@@ -135,15 +135,30 @@ static void explain(struct loop *l, struct ladder_step step, bool moved,
     }
 }
 
-static void decide(struct loop *l, ns_t now)
+static void note(struct loop *l, uint64_t tick, enum ladder_state from)
+{
+    struct loop_event *e = &l->report.event[l->report.events++ % BOARD_EVENTS];
+
+    e->tick = tick;
+    e->from = from;
+    e->to = l->state;
+    e->reason = l->reason;
+    e->joint = l->suspect;
+    e->value = l->suspect_value;
+}
+
+static void decide(struct loop *l, uint64_t tick, ns_t now)
 {
     uint32_t conditions = loop_conditions(l, now);
     struct ladder_step step = ladder_next(l->state, conditions);
-    bool moved = step.state != l->state;
+    enum ladder_state from = l->state;
+    bool moved = step.state != from;
 
     if (moved)
         enter(l, step.state, now);
     explain(l, step, moved, conditions);
+    if (moved)
+        note(l, tick, from);
 }
 
 // ---- command ---------------------------------------------------------------------------------
@@ -296,7 +311,7 @@ void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
     ns_t deadline = now_ns - lateness_ns + l->period_ns; // when the next tick is due
 
     take_inputs(l, now_ns);
-    decide(l, now_ns);
+    decide(l, tick, now_ns);
     if (make_command(l, now_ns))
         publish(l, tick, clock(), deadline, lateness_ns);
     count_tick(l, tick, now_ns);

@@ -39,7 +39,9 @@ struct loop {
     int fresh;                      // ticks in a row
     int following[ACTD_MAX_JOINTS]; // ticks in a row above the bound
     int bad_chunks, bad_targets;    // in a row
-    bool ran;                       // at least one tick
+    int suspect;          // joint outside its limits or not following, -1 = none
+    double suspect_value; // see loop_event
+    bool ran;             // at least one tick
     uint64_t last_tick;
     ns_t last_now_ns;
 

@@ -29,6 +29,15 @@ static bool moving(enum ladder_state s)
            s == LADDER_DISARMING;
 }
 
+// Whom to name. The first joint found is enough.
+static void suspect(struct loop *l, int joint, double value)
+{
+    if (l->suspect >= 0)
+        return;
+    l->suspect = joint;
+    l->suspect_value = value;
+}
+
 static uint32_t watch_joints(struct loop *l, ns_t now)
 {
     ns_t age = now - l->joints.capture_ns, period = l->cfg.joints_period_ns;
@@ -43,8 +52,10 @@ static uint32_t watch_joints(struct loop *l, ns_t now)
         c |= LADDER_C_JOINTS_STALE;
     for (int i = 0; i < l->cfg.joints; i++)
         if (l->joints.pos[i] < l->cfg.limits.min[i] - LOOP_LIMIT_SLACK ||
-            l->joints.pos[i] > l->cfg.limits.max[i] + LOOP_LIMIT_SLACK)
+            l->joints.pos[i] > l->cfg.limits.max[i] + LOOP_LIMIT_SLACK) {
             c |= LADDER_C_OUT_OF_LIMITS;
+            suspect(l, i, l->joints.pos[i]);
+        }
     l->outside = c & LADDER_C_OUT_OF_LIMITS;
     l->stale = c & LADDER_C_JOINTS_STALE;
     return c;
@@ -88,8 +99,10 @@ static uint32_t watch_following(struct loop *l)
         }
         if (l->following[i] < 2 * n)
             l->following[i]++;
-        if (l->following[i] >= n)
+        if (l->following[i] >= n) {
             c |= LADDER_C_FOLLOWING;
+            suspect(l, i, fabs(l->guard.pos[i] - l->joints.pos[i]));
+        }
         if (l->following[i] >= 2 * n)
             c |= LADDER_C_FOLLOWING_LONG;
     }
@@ -163,6 +176,7 @@ uint32_t loop_conditions(struct loop *l, ns_t now)
     const uint32_t away = LADDER_C_JOINTS_MISSING | LADDER_C_JOINTS_LATE |
                           LADDER_C_CAMERA_MISSING | LADDER_C_CAMERA_LATE;
     bool started = atomic_load_explicit(&l->board->started, memory_order_acquire);
+    l->suspect = -1;
     uint32_t c = watch_joints(l, now) | watch_cameras(l, now);
 
     l->live = started && !(c & away);

@@ -22,39 +22,32 @@
 static const char help[] =
     "usage: actd COMMAND [options]\n"
     "\n"
-    "actd drives a robot with a LeRobot ACT policy: cameras and joint states in, joint "
-    "commands\n"
-    "out at a fixed rate, every limit kept.\n"
+    "actd drives a robot with a LeRobot ACT policy: cameras and joint states in, joint\n"
+    "commands out at a fixed rate, every limit kept.\n"
     "\n"
-    "  inspect CHECKPOINT_DIR   what is in a checkpoint, and whether it can be trusted\n"
-    "  init CHECKPOINT_DIR      write policy.yaml and robot.yaml with all that can be "
-    "known\n"
-    "  check -c robot.yaml      load everything as run would, print every resolved fact\n"
-    "  run -c robot.yaml        drive the robot (comes up disarmed; --arm to arm by "
-    "itself)\n"
+    "  inspect CHECKPOINT_DIR    what is in a checkpoint, and whether it can be trusted\n"
+    "  init CHECKPOINT_DIR       write policy.yaml and robot.yaml with what can be known\n"
+    "  check -c robot.yaml       load all as run would, print every resolved fact\n"
+    "  run -c robot.yaml --arm   drive the robot (without --arm: watch, never move)\n"
     "\n"
-    "`actd COMMAND --help` says more; the manual is `man actd`. `actd --version` says "
-    "which.\n";
+    "`actd COMMAND --help` says more; the manual is `man actd`; `actd --version`.\n";
 
 static const char run_help[] =
     "usage: actd run -c robot.yaml [--arm] [--seconds N]\n"
     "\n"
-    "Drives the robot. A start never moves it: the measured pose is published and held "
-    "until the\n"
-    "ladder is READY and somebody arms. Ctrl-C and SIGTERM ramp to rest inside the "
-    "limits first.\n"
+    "Drives the robot. A start never moves it: the measured pose is published and held.\n"
+    "With --arm it waits until the ladder is READY, goes slowly to where the policy\n"
+    "wants the arm, and then runs; without, it only watches. A stop after a fault is\n"
+    "latched: mend the cause and start again. Ctrl-C and SIGTERM ramp to rest first.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration (`actd init` writes one)\n"
-    "      --arm           arm once, as soon as READY; for demos; refused under a "
-    "service manager\n"
+    "      --arm           arm once, as soon as READY; refused under a service manager\n"
     "      --seconds N     end by itself after N seconds\n"
     "  -h, --help          this text\n"
     "\n"
-    "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in "
-    "use,\n"
-    "70 the policy failed, 71 the system refused something, 75 ended before the arm was "
-    "at rest,\n"
-    "78 the configuration or checkpoint was refused\n";
+    "exit status: 0 ended on request with the arm at rest, 64 usage, 69 a socket is in\n"
+    "use, 70 the policy failed, 71 the system refused something, 75 ended before the arm\n"
+    "was at rest, 78 the configuration or checkpoint was refused\n";
 
 static int usage(const char *text)
 {

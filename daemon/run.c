@@ -3,8 +3,6 @@
 #include "daemon/run.h"
 
 #include <errno.h>
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +22,8 @@
 #include "daemon/loop.h"
 #include "daemon/rt.h"
 #include "daemon/status.h"
+#include "daemon/watch.h"
 #include "policy/policy.h"
-
-#define WATCH_MS 50 // between looks at signals and requests
-#define REST_LEAST \
-    (3 * NS_PER_S) // to come to rest after SIGTERM, more where limits are low
-#define SAY_PERIOD (5 * NS_PER_S) // between repeats of why it does not arm
 
 struct daemon {
     struct config cfg;
@@ -50,8 +44,6 @@ struct daemon {
     int cpu; // the loop's core, -1 = any
     struct status *status;
     int signals; // signalfd
-    bool armed_once;
-    ns_t said_ns;
     struct config_error err;
 };
 
@@ -273,116 +265,21 @@ static void stop(struct daemon *d)
         close(d->signals);
 }
 
-// Units that changed between versions of the training software, or a wrong joint map, show as
-// a pose that training never saw. NULL, or the name of the joint that is out; *z says how far.
-static const char *strange_joint(const struct daemon *d, const double *pos, double *z)
-{
-    const struct policy_stats *s = &d->info->state;
-    float state[ACTD_MAX_JOINTS];
-    if (d->cfg.safety.max_stats_z <= 0 || !s->mean || !s->std)
-        return NULL;
-    binding_state(&d->binding, pos, state);
-    for (int i = 0; i < s->n && i < ACTD_MAX_JOINTS; i++) {
-        *z = fabs((double)(state[i] - s->mean[i])) / ((double)s->std[i] + 1e-6);
-        if (*z > d->cfg.safety.max_stats_z)
-            return d->cfg.joint[d->binding.state_of[i]].name;
-    }
-    return NULL;
-}
-
-// --arm: once, when the ladder is READY and the pose is one the policy may have seen.
-static void arm_when_ready(struct daemon *d, const struct loop_report *r)
-{
-    double z = 0;
-    ns_t now = clock_now_ns();
-    if (d->armed_once)
-        return;
-    if (r->mode != LADDER_READY) {
-        d->armed_once = r->mode == LADDER_APPROACH || r->mode == LADDER_RUNNING;
-        return;
-    }
-    const char *joint = strange_joint(d, r->measured, &z);
-    if (!joint) {
-        atomic_fetch_or(&d->board.requests, BOARD_ARM);
-        return;
-    }
-    if (now - d->said_ns < SAY_PERIOD)
-        return;
-    d->said_ns = now;
-    log_line(LOG_WARN,
-             "not armed: %s is %.1f standard deviations from the training data's "
-             "mean pose (safety.max_stats_z %g): check its units and its place in "
-             "policy.yaml with `actd check`",
-             joint, z, d->cfg.safety.max_stats_z);
-}
-
-static int signal_received(struct daemon *d, int timeout_ms)
-{
-    struct pollfd p = {.fd = d->signals, .events = POLLIN};
-    struct signalfd_siginfo info;
-    if (poll(&p, 1, timeout_ms) <= 0 ||
-        read(d->signals, &info, sizeof info) != sizeof info)
-        return 0;
-    return (int)info.ssi_signo == SIGHUP ? 0 : (int)info.ssi_signo;
-}
-
-static bool at_rest(const struct loop_report *r)
-{
-    return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED ||
-           r->mode == LADDER_ESTOP;
-}
-
-// The longest braking from top speed, jerk included, and a second more.
-static ns_t rest_limit(const struct guard_limits *l)
-{
-    double worst = 0;
-    for (int i = 0; i < l->n; i++) {
-        double a = fmin(l->acceleration[i], l->stop_acceleration[i]);
-        worst =
-            fmax(worst, l->velocity[i] / a + (l->jerk[i] > 0 ? 2 * a / l->jerk[i] : 0));
-    }
-    ns_t limit = (ns_t)((fmin(worst, 3600) + 1) * (double)NS_PER_S);
-    return limit > REST_LEAST ? limit : REST_LEAST;
-}
-
-// SIGTERM: disarm, wait until the arm rests, say why we end. 0, or the exit status if it moves.
-static int come_to_rest(struct daemon *d, const char *cause)
-{
-    struct loop_report r = {0};
-    ns_t limit = clock_now_ns() + rest_limit(&d->loop_cfg.limits);
-    bool known; // a read may lose against the loop's writes
-    sd_notify(0, "STOPPING=1");
-    atomic_fetch_or(&d->board.requests, BOARD_DISARM);
-    do {
-        poll(NULL, 0, WATCH_MS / 5);
-        known = slot_read(&d->board.report, &r) != 0;
-    } while (!(known && at_rest(&r)) && clock_now_ns() < limit);
-    bool rest = known && at_rest(&r);
-    log_line(rest ? LOG_INFO : LOG_WARN, "ends on %s, arm %s", cause,
-             rest ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
-    return rest ? 0 : EX_TEMPFAIL;
-}
-
 static int watch(struct daemon *d, const struct run_options *opt)
 {
-    ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
-    const char *cause = NULL;
-    while (!cause) {
-        struct loop_report r;
-        int s = signal_received(d, WATCH_MS);
-        ns_t now = clock_now_ns();
-        if (s)
-            cause = strsignal(s);
-        else if (opt->seconds > 0 && (double)(now - begin) >= opt->seconds * 1e9)
-            cause = "its time limit";
-        if (opt->arm && slot_read(&d->board.report, &r))
-            arm_when_ready(d, &r);
-        if (now >= next) {
-            status_publish(d->status);
-            next = now + NS_PER_S;
-        }
-    }
-    return come_to_rest(d, cause);
+    const struct watch_source src = {
+        .cfg = &d->cfg,
+        .limits = &d->loop_cfg.limits,
+        .binding = &d->binding,
+        .policy = d->info,
+        .board = &d->board,
+        .infer = d->infer,
+        .status = d->status,
+        .signals = d->signals,
+        .arm = opt->arm,
+        .seconds = opt->seconds,
+    };
+    return watch_run(&src);
 }
 
 int run(const struct run_options *opt)
@@ -393,7 +290,7 @@ int run(const struct run_options *opt)
     d->signals = -1;
     log_init();
     int r;
-    if (opt->arm && (getenv("INVOCATION_ID") || getenv("NOTIFY_SOCKET"))) {
+    if (opt->arm && watch_under_manager()) {
         log_line(LOG_ERROR,
                  "--arm is refused under a service manager: a restart must come "
                  "back disarmed");

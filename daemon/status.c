@@ -285,8 +285,11 @@ static void say(struct status *s, uint64_t limited)
     uint64_t drops = 0;
     for (int i = 0; i < s->n_streams; i++) {
         size_t n = strlen(ages);
-        snprintf(ages + n, sizeof ages - n, " %s %.0f", s->stream[i].name,
-                 (double)s->stream[i].age_ns / 1e6);
+        if (s->stream[i].received == 0)
+            snprintf(ages + n, sizeof ages - n, " %s -", s->stream[i].name);
+        else
+            snprintf(ages + n, sizeof ages - n, " %s %.0f", s->stream[i].name,
+                     (double)s->stream[i].age_ns / 1e6);
     }
     for (int i = 0; i < s->n_drops; i++)
         drops += s->drops[i]->value;
@@ -341,6 +344,12 @@ void status_publish(struct status *s)
     send(s);
     say(s, limited);
     say_drops(s);
+}
+
+void status_received_hz(const struct status *s, double hz[POLICY_MAX_CAMERAS + 1])
+{
+    for (int i = 0; i < s->n_streams; i++)
+        hz[i] = s->stream[i].achieved_hz;
 }
 
 void status_summary(struct status *s)

@@ -34,6 +34,9 @@ void status_free(struct status *s);
 // plain, about once a second: publishes and logs.
 void status_publish(struct status *s);
 
+// plain. Messages received per second as of the last status: joints, then the cameras.
+void status_received_hz(const struct status *s, double hz[POLICY_MAX_CAMERAS + 1]);
+
 // plain. The last lines of a run: rates, worst lateness, chunks, what was limited and dropped.
 void status_summary(struct status *s);
 

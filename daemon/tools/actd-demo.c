@@ -220,6 +220,24 @@ static void take_truth(struct demo *d)
     }
 }
 
+// "RUNNING", "STOPPED (JOINTS_STALE)".
+static const char *mode_text(const Actd__V1__Status *s)
+{
+    static char text[64];
+    const char *mode = ladder_state_name((enum ladder_state)s->mode);
+    const char *reason = ladder_reason_name((enum ladder_reason)s->reason);
+    if (s->reason == 0)
+        return mode;
+    snprintf(text, sizeof text, "%s (%s)", mode, reason);
+    return text;
+}
+
+static bool latched(const struct demo *d)
+{
+    return d->status && (d->status->mode == ACTD__V1__MODE__MODE_STOPPED ||
+                         d->status->mode == ACTD__V1__MODE__MODE_ESTOP);
+}
+
 static void print_line(const struct demo *d)
 {
     const Actd__V1__Status *s = d->status;
@@ -233,13 +251,29 @@ static void print_line(const struct demo *d)
     unsigned now = t->episode < t->episodes_total ? t->episode + 1 : t->episodes_total;
     printf("episode %2u/%u  %2u reached  goal %5.1f cm | %-8s %6.1f Hz  chunks %4.1f/s, "
            "latency p50 %5.1f p99 %5.1f ms | late p99 %5.2f max %5.2f ms\n",
-           now, t->episodes_total, t->succeeded, 100 * t->goal_distance_m,
-           ladder_state_name((enum ladder_state)s->mode), s->achieved_hz, s->inference_hz,
+           now, t->episodes_total, t->succeeded, 100 * t->goal_distance_m, mode_text(s),
+           s->achieved_hz, s->inference_hz,
            s->chunk_latency ? (double)s->chunk_latency->p50_ns / 1e6 : 0,
            s->chunk_latency ? (double)s->chunk_latency->p99_ns / 1e6 : 0,
            s->second_lateness ? (double)s->second_lateness->p99_ns / 1e6 : 0,
            s->second_lateness ? (double)s->second_lateness->max_ns / 1e6 : 0);
     fflush(stdout);
+}
+
+// The last lines of a log, for somebody who should not have to look for it.
+static void print_tail(const struct demo *d, const char *log)
+{
+    char file[PATH_MAX], line[1024], last[5][1024] = {""};
+    int n = 0;
+    snprintf(file, sizeof file, "%s/%s", d->opt.output, log);
+    FILE *f = fopen(file, "re");
+    if (!f)
+        return;
+    for (; fgets(line, sizeof line, f); n++)
+        snprintf(last[n % 5], sizeof last[0], "%s", line);
+    for (int i = n > 5 ? n - 5 : 0; i < n; i++)
+        fprintf(stderr, "  %s", last[i % 5]);
+    fclose(f);
 }
 
 // True while the run goes on.
@@ -250,10 +284,15 @@ static bool alive(struct demo *d)
         d->daemon_ended = true;
         fprintf(stderr, "the daemon ended early (status %d): see %s/actd.log\n",
                 WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st), d->opt.output);
+        print_tail(d, "actd.log");
         return false;
     }
     if (waitpid(d->sim, &d->sim_status, WNOHANG) == d->sim) {
         d->sim = 0;
+        if (WIFEXITED(d->sim_status) && WEXITSTATUS(d->sim_status) == 0)
+            return false;
+        fprintf(stderr, "the simulator ended early: see %s/sim.log\n", d->opt.output);
+        print_tail(d, "sim.log");
         return false;
     }
     return true;
@@ -272,6 +311,11 @@ static void watch(struct demo *d)
         if (clock_now_ns() >= next) {
             print_line(d);
             next += NS_PER_S;
+        }
+        if (latched(d)) {
+            fprintf(stderr, "the arm is %s and stays so: see %s/actd.log\n",
+                    mode_text(d->status), d->opt.output);
+            break;
         }
         if (clock_now_ns() > limit) {
             fprintf(stderr, "gave up: the episodes are not over after %lld s\n",
@@ -344,7 +388,9 @@ static int summary(struct demo *d)
     printf("  chunks used         %llu, latency p50 %.1f ms, p99 %.1f ms\n",
            (unsigned long long)s->chunks_used, (double)s->chunk_latency->p50_ns / 1e6,
            (double)s->chunk_latency->p99_ns / 1e6);
-    printf("  largest seam        %.4f rad\n", s->seam_max_rad);
+    printf("  largest seam        %.4f rad (jump of the target when a chunk comes into "
+           "view)\n",
+           s->seam_max_rad);
     if (s->n_limited == 0)
         printf("  commands limited    none\n");
     print_counters("commands limited", s->limited, s->n_limited);
@@ -409,9 +455,9 @@ int main(int argc, char **argv)
     } else {
         watch(&d);
     }
-    end(d.sim);
     if (!d.daemon_ended)
-        end(d.daemon);
+        end(d.daemon); // first, while the arm is there to be brought to rest
+    end(d.sim);
     take_status(&d);
     take_truth(&d);
     if (r == 0 && interrupted)

@@ -31,7 +31,10 @@ ok "and the camera map" logged "$T/out" 'front.*observation.images.front'
 ok "inspect the shipped policy" exit_of 0 "$B/actd" inspect config/policies/reach
 ok "and see its backbone" logged "$T/out" 'resnet18'
 ok "inspect nothing" exit_of 78 "$B/actd" inspect "$T"
-ok "--arm under a service manager" exit_of 64 env INVOCATION_ID=x "$B/actd" run -c "$T/robot.yaml" --arm
+ok "--arm under a service manager" exit_of 64 env NOTIFY_SOCKET=/x "$B/actd" run -c "$T/robot.yaml" --arm
+as_unit() { SYSTEMD_EXEC_PID=$BASHPID exec "$B/actd" run -c "$T/robot.yaml" --arm; }
+unit() { (as_unit) >"$T/out" 2>&1; [ $? -eq 64 ]; }
+ok "as a unit's process too" unit
 ok "foreign BLAS settings are cleared" exit_of 0 env OPENBLAS_CORETYPE=Prescott OMP_NUM_THREADS=7 "$B/actd" check -c "$T/robot.yaml"
 ok "sim help" exit_of 0 "$B/actd-sim" --help
 ok "demo help" exit_of 0 "$B/actd-demo" --help

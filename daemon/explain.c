@@ -1,0 +1,214 @@
+#include "daemon/explain.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define SLOW 0.9 // of the declared rate: below it the rate is named as a cause
+
+static double ms_since(ns_t at, ns_t now)
+{
+    return now > at ? (double)(now - at) / 1e6 : 0;
+}
+
+// The first stream that comes more slowly than declared.
+static bool slow_stream(const struct explain_source *s, char *text, size_t size)
+{
+    double hz = s->received_hz[0];
+    if (hz > 0 && hz < SLOW * s->cfg->joint_state.rate_hz) {
+        snprintf(text, size,
+                 "joint states come at %.1f Hz, but joint_state.rate_hz says %g: correct "
+                 "the one that is wrong",
+                 hz, s->cfg->joint_state.rate_hz);
+        return true;
+    }
+    for (int i = 0; i < s->cfg->n_cameras; i++) {
+        const struct config_camera *c = &s->cfg->camera[i];
+        hz = s->received_hz[i + 1];
+        if (hz <= 0 || hz >= SLOW * c->rate_hz)
+            continue;
+        snprintf(text, size,
+                 "frames of camera %s come at %.1f Hz, but cameras.%s.rate_hz says %g: "
+                 "correct the one that is wrong",
+                 c->name, hz, c->name, c->rate_hz);
+        return true;
+    }
+    return false;
+}
+
+static void starting(const struct explain_source *s, char *text, size_t size)
+{
+    if (slow_stream(s, text, size))
+        return;
+    snprintf(text, size, "waits until every stream has been fresh for %d ticks in a row",
+             s->cfg->safety.fresh_ticks);
+}
+
+static void joints_missing(const struct explain_source *s, char *text, size_t size)
+{
+    if (s->board->joints_refused > 0)
+        snprintf(text, size,
+                 "every joint state was refused: see the line on what is dropped");
+    else
+        snprintf(text, size,
+                 "nothing yet on %s: is the driver running, and does it connect there?",
+                 s->cfg->joint_state.endpoint);
+}
+
+static void joints_stale(const struct explain_source *s, const struct loop_report *now,
+                         char *text, size_t size)
+{
+    struct joint_sample j;
+    if (slow_stream(s, text, size) || !slot_read(&s->board->joints, &j))
+        return;
+    snprintf(text, size,
+             "the newest joint state is %.0f ms old (%g Hz are declared): is the "
+             "driver still running?",
+             ms_since(j.capture_ns, now->now_ns), s->cfg->joint_state.rate_hz);
+}
+
+// The camera that has been silent longest; one that never spoke before all others.
+static int silent_camera(const struct explain_source *s)
+{
+    int worst = 0;
+    for (int i = 1; i < s->cfg->n_cameras; i++)
+        if (s->board->camera[i].received_ns < s->board->camera[worst].received_ns)
+            worst = i;
+    return worst;
+}
+
+static void camera(const struct explain_source *s, const struct loop_report *now,
+                   char *text, size_t size)
+{
+    if (s->cfg->n_cameras == 0)
+        return;
+    int i = silent_camera(s);
+    const struct config_camera *c = &s->cfg->camera[i];
+    ns_t at = s->board->camera[i].received_ns;
+    if (at == 0)
+        snprintf(text, size,
+                 "nothing yet from camera %s on %s: is it running, and does it "
+                 "connect there?",
+                 c->name, c->endpoint);
+    else
+        snprintf(text, size,
+                 "no usable frame from camera %s for %.0f ms (%g Hz are declared)",
+                 c->name, ms_since(at, now->now_ns), c->rate_hz);
+}
+
+static void outside(const struct explain_source *s, int joint, double value, char *text,
+                    size_t size)
+{
+    if (joint < 0 || joint >= s->cfg->n_joints)
+        return;
+    const struct config_joint *j = &s->cfg->joint[joint];
+    snprintf(text, size,
+             "%s measured at %.4g rad, outside its position limits %.4g .. %.4g%s",
+             j->name, value, j->min, j->max,
+             fabs(value) > 7 ? ": does the driver publish degrees?"
+                             : ": move it inside, or correct joints' position");
+}
+
+static void following(const struct explain_source *s, int joint, double value, char *text,
+                      size_t size)
+{
+    if (joint < 0 || joint >= s->cfg->n_joints)
+        return;
+    const struct config_joint *j = &s->cfg->joint[joint];
+    snprintf(text, size,
+             "%s is %.3g rad from its command, following_error allows %g: is it "
+             "blocked, or is torque off?",
+             j->name, value, j->following_error);
+}
+
+static void no_chunk(const struct explain_source *s, char *text, size_t size)
+{
+    struct histogram_summary h = hist_summary(&s->board->chunk_latency);
+    snprintf(text, size,
+             "no chunk of actions covers this moment: inference is too slow (latency "
+             "p50 %.0f, p99 %.0f ms) or has stopped",
+             (double)h.p50_ns / 1e6, (double)h.p99_ns / 1e6);
+}
+
+static void policy_failed(const struct explain_source *s, char *text, size_t size)
+{
+    char why[INFER_FAILURE_MAX];
+    infer_last_failure(s->infer, why);
+    snprintf(text, size, "inference failed: %s", why);
+}
+
+// Outside its limits now, for the states that wait and have no event to tell.
+static int joint_outside(const struct explain_source *s, const struct loop_report *now)
+{
+    for (int i = 0; i < s->cfg->n_joints; i++)
+        if (now->measured[i] < s->cfg->joint[i].min ||
+            now->measured[i] > s->cfg->joint[i].max)
+            return i;
+    return -1;
+}
+
+void explain_reason(const struct explain_source *s, const struct loop_report *now,
+                    enum ladder_reason reason, int joint, double value, char *text,
+                    size_t size)
+{
+    text[0] = '\0';
+    switch (reason) {
+    case REASON_STARTING:
+        starting(s, text, size);
+        return;
+    case REASON_JOINTS_MISSING:
+        joints_missing(s, text, size);
+        return;
+    case REASON_JOINTS_STALE:
+        joints_stale(s, now, text, size);
+        return;
+    case REASON_CAMERA_MISSING:
+    case REASON_CAMERA_STALE:
+        camera(s, now, text, size);
+        return;
+    case REASON_NO_CHUNK:
+    case REASON_CHUNK_TOO_OLD:
+        no_chunk(s, text, size);
+        return;
+    case REASON_FOLLOWING_ERROR:
+        following(s, joint, value, text, size);
+        return;
+    case REASON_POLICY_FAILED:
+        policy_failed(s, text, size);
+        return;
+    case REASON_TICK_GAP:
+        snprintf(text, size,
+                 "the loop itself was away for more than safety.tick_gap_ms, %g ms",
+                 s->cfg->safety.tick_gap_ms);
+        return;
+    case REASON_OUT_OF_LIMITS:
+        joint = joint < 0 ? joint_outside(s, now) : joint;
+        outside(s, joint, joint < 0 ? 0 : now->measured[joint], text, size);
+        return;
+    default: // the name says it
+        return;
+    }
+}
+
+static const char *what_next(enum ladder_state to)
+{
+    switch (to) {
+    case LADDER_STOPPED:
+    case LADDER_ESTOP:
+        return "; latched: mend the cause and start actd again";
+    case LADDER_HOLD:
+        return "; decelerates, goes on if the cause passes in time";
+    default:
+        return "";
+    }
+}
+
+void explain_event(const struct explain_source *s, const struct loop_report *now,
+                   const struct loop_event *e, char *text, size_t size)
+{
+    char why[256];
+    explain_reason(s, now, e->reason, e->joint, e->value, why, sizeof why);
+    snprintf(text, size, "%s -> %s%s%s%s%s%s%s", ladder_state_name(e->from),
+             ladder_state_name(e->to), e->reason ? " (" : "",
+             e->reason ? ladder_reason_name(e->reason) : "", e->reason ? ")" : "",
+             why[0] ? ": " : "", why, what_next(e->to));
+}

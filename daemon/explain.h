@@ -1,0 +1,30 @@
+// explain: why the arm does what it does, in a sentence for the person in front of it: which
+// joint, which stream, what to do. The ladder knows a reason, this knows the robot. Class plain.
+#ifndef ACTD_EXPLAIN_H
+#define ACTD_EXPLAIN_H
+
+#include <stddef.h>
+
+#include "daemon/board.h"
+#include "daemon/config.h"
+#include "daemon/infer.h"
+
+struct explain_source {
+    const struct config *cfg;
+    struct board *board;
+    const struct infer *infer;
+    // Received per second over the last second: joints first, then the cameras; 0 = unknown.
+    double received_hz[POLICY_MAX_CAMERAS + 1];
+};
+
+// plain. The cause behind `reason` now. joint and value as in struct loop_event (-1 = none).
+// text is empty when there is nothing to add to the reason's name.
+void explain_reason(const struct explain_source *src, const struct loop_report *now,
+                    enum ladder_reason reason, int joint, double value, char *text,
+                    size_t size);
+
+// plain. One line for a step of the ladder: "RUNNING -> HOLD (JOINTS_STALE): …".
+void explain_event(const struct explain_source *src, const struct loop_report *now,
+                   const struct loop_event *event, char *text, size_t size);
+
+#endif

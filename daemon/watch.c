@@ -1,0 +1,215 @@
+#include "daemon/watch.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/explain.h"
+#include "daemon/log.h"
+
+#define LOOK_MS 50 // between looks at signals and at the board
+#define REST_LEAST \
+    (3 * NS_PER_S) // to come to rest after SIGTERM, more where limits are low
+#define PATIENCE   (2 * NS_PER_S) // in a waiting state before it is explained
+#define SAY_PERIOD (5 * NS_PER_S) // between repeats of why it waits or does not arm
+
+struct watch {
+    const struct watch_source *src;
+    struct explain_source explain;
+    struct loop_report report;
+    uint64_t events_said;
+    ns_t waiting_since_ns, said_wait_ns, said_arm_ns;
+    enum ladder_reason waiting_for;
+    bool armed_once;
+};
+
+// ---- arming ----------------------------------------------------------------------------------
+
+bool watch_under_manager(void)
+{
+    const char *pid = getenv("SYSTEMD_EXEC_PID");
+    return getenv("NOTIFY_SOCKET") || (pid && strtol(pid, NULL, 10) == (long)getpid());
+}
+
+// Units that changed between versions of the training software, or a wrong joint map, show as
+// a pose that training never saw. NULL, or the name of the joint that is out; *z says how far.
+static const char *strange_joint(const struct watch_source *w, const double *pos,
+                                 double *z)
+{
+    const struct policy_stats *s = &w->policy->state;
+    float state[ACTD_MAX_JOINTS];
+    if (w->cfg->safety.max_stats_z <= 0 || !s->mean || !s->std)
+        return NULL;
+    binding_state(w->binding, pos, state);
+    for (int i = 0; i < s->n && i < ACTD_MAX_JOINTS; i++) {
+        *z = fabs((double)(state[i] - s->mean[i])) / ((double)s->std[i] + 1e-6);
+        if (*z > w->cfg->safety.max_stats_z)
+            return w->cfg->joint[w->binding->state_of[i]].name;
+    }
+    return NULL;
+}
+
+// Once, when the ladder is READY and the pose is one the policy may have seen.
+static void arm_when_ready(struct watch *w)
+{
+    double z = 0;
+    ns_t now = clock_now_ns();
+    if (!w->src->arm || w->armed_once)
+        return;
+    if (w->report.mode != LADDER_READY) {
+        w->armed_once =
+            w->report.mode == LADDER_APPROACH || w->report.mode == LADDER_RUNNING;
+        return;
+    }
+    const char *joint = strange_joint(w->src, w->report.measured, &z);
+    if (!joint) {
+        atomic_fetch_or(&w->src->board->requests, BOARD_ARM);
+        return;
+    }
+    if (now - w->said_arm_ns < SAY_PERIOD)
+        return;
+    w->said_arm_ns = now;
+    log_line(
+        LOG_WARN,
+        "not armed: %s is %.1f standard deviations from the training data's mean pose "
+        "(safety.max_stats_z %g): check its units and its place in policy.yaml with "
+        "`actd check`, or move the arm to where the demonstrations began",
+        joint, z, w->src->cfg->safety.max_stats_z);
+}
+
+// ---- what it says ----------------------------------------------------------------------------
+
+static enum log_level level_of(enum ladder_state to)
+{
+    bool bad = to == LADDER_HOLD || to == LADDER_STOPPING || to == LADDER_STOPPED ||
+               to == LADDER_ESTOP;
+    return bad ? LOG_WARN : LOG_INFO;
+}
+
+static void say_events(struct watch *w)
+{
+    char text[512];
+    uint64_t from = w->events_said, to = w->report.events;
+    if (to - from > BOARD_EVENTS) {
+        log_line(LOG_WARN, "%llu steps of the ladder came too fast to be told",
+                 (unsigned long long)(to - from - BOARD_EVENTS));
+        from = to - BOARD_EVENTS;
+    }
+    for (; from < to; from++) {
+        const struct loop_event *e = &w->report.event[from % BOARD_EVENTS];
+        explain_event(&w->explain, &w->report, e, text, sizeof text);
+        log_line(level_of(e->to), "%s", text);
+    }
+    w->events_said = to;
+}
+
+// A state that waits for something says for what, after a while and then now and again.
+static void say_waiting(struct watch *w)
+{
+    char text[512];
+    ns_t now = clock_now_ns();
+    bool waits = w->report.mode == LADDER_WAITING || w->report.mode == LADDER_APPROACH;
+    if (!waits || w->report.reason != w->waiting_for || w->report.reason == REASON_NONE) {
+        w->waiting_for = w->report.reason;
+        w->waiting_since_ns = now;
+        return;
+    }
+    if (now - w->waiting_since_ns < PATIENCE || now - w->said_wait_ns < SAY_PERIOD)
+        return;
+    explain_reason(&w->explain, &w->report, w->report.reason, -1, 0, text, sizeof text);
+    if (text[0])
+        log_line(LOG_WARN, "%s (%s): %s", ladder_state_name(w->report.mode),
+                 ladder_reason_name(w->report.reason), text);
+    w->said_wait_ns = now;
+}
+
+// ---- the end ---------------------------------------------------------------------------------
+
+static int signal_received(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+    if (poll(&p, 1, timeout_ms) <= 0 || read(fd, &info, sizeof info) != sizeof info)
+        return 0;
+    return (int)info.ssi_signo == SIGHUP ? 0 : (int)info.ssi_signo;
+}
+
+static bool at_rest(const struct loop_report *r)
+{
+    return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED ||
+           r->mode == LADDER_ESTOP;
+}
+
+// The longest braking from top speed, jerk included, and a second more.
+static ns_t rest_limit(const struct guard_limits *l)
+{
+    double worst = 0;
+    for (int i = 0; i < l->n; i++) {
+        double a = fmin(l->acceleration[i], l->stop_acceleration[i]);
+        double ramp = l->jerk[i] > 0 ? 2 * a / l->jerk[i] : 0;
+        worst = fmax(worst, l->velocity[i] / a + ramp);
+    }
+    ns_t limit = (ns_t)((fmin(worst, 3600) + 1) * (double)NS_PER_S);
+    return limit > REST_LEAST ? limit : REST_LEAST;
+}
+
+// SIGTERM: disarm, wait until the arm rests, say why we end. 0, or the exit status if it moves.
+static int come_to_rest(struct watch *w, const char *cause)
+{
+    ns_t limit = clock_now_ns() + rest_limit(w->src->limits);
+    bool known; // a read may lose against the loop's writes
+    sd_notify(0, "STOPPING=1");
+    atomic_fetch_or(&w->src->board->requests, BOARD_DISARM);
+    do {
+        poll(NULL, 0, LOOK_MS / 5);
+        known = slot_read(&w->src->board->report, &w->report) != 0;
+    } while (!(known && at_rest(&w->report)) && clock_now_ns() < limit);
+    bool rest = known && at_rest(&w->report);
+    log_line(rest ? LOG_INFO : LOG_WARN, "ends on %s, arm %s", cause,
+             rest ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
+    return rest ? 0 : EX_TEMPFAIL;
+}
+
+static const char *cause_to_end(const struct watch_source *src, ns_t begin_ns)
+{
+    int s = signal_received(src->signals, LOOK_MS);
+    if (s)
+        return strsignal(s);
+    if (src->seconds > 0 && (double)(clock_now_ns() - begin_ns) >= src->seconds * 1e9)
+        return "its time limit";
+    return NULL;
+}
+
+int watch_run(const struct watch_source *src)
+{
+    struct watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return EX_OSERR;
+    w->src = src;
+    w->explain = (struct explain_source){src->cfg, src->board, src->infer, {0}};
+    ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
+    const char *cause = NULL;
+    while (!(cause = cause_to_end(src, begin))) {
+        if (slot_read(&src->board->report, &w->report)) {
+            say_events(w);
+            arm_when_ready(w);
+            say_waiting(w);
+        }
+        if (clock_now_ns() < next)
+            continue;
+        status_publish(src->status);
+        status_received_hz(src->status, w->explain.received_hz);
+        next += NS_PER_S;
+    }
+    int r = come_to_rest(w, cause);
+    free(w);
+    return r;
+}

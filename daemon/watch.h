@@ -1,0 +1,36 @@
+// watch: stands over the running daemon until it ends. Publishes status once a second, says
+// every step of the ladder with its cause, arms once if it was told to, and at the end brings
+// the arm to rest. Class plain: looks at the board every 50 ms and makes nobody wait.
+#ifndef ACTD_WATCH_H
+#define ACTD_WATCH_H
+
+#include <stdbool.h>
+
+#include "daemon/board.h"
+#include "daemon/config.h"
+#include "daemon/infer.h"
+#include "daemon/status.h"
+#include "policy/policy.h"
+
+struct watch_source {
+    const struct config *cfg;
+    const struct guard_limits *limits;
+    const struct binding *binding;
+    const struct policy_info *policy;
+    struct board *board;
+    const struct infer *infer;
+    struct status *status;
+    int signals;    // signalfd
+    bool arm;       // once, as soon as READY
+    double seconds; // end after so long, 0 = until a signal
+};
+
+// plain. Until a signal, the time limit; then disarms and waits for rest. The exit status: 0,
+// or 75 when the arm was not at rest in time.
+int watch_run(const struct watch_source *src);
+
+// plain. True when a service manager started this very process, and not merely the desktop or
+// the shell it was started from.
+bool watch_under_manager(void);
+
+#endif
