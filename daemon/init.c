@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,14 +66,30 @@ static int take_dataset(struct init_facts *facts, const char *file,
     return 0;
 }
 
+// A guess is written down only where it cannot be mistaken for another; it would load
+// unread. SO arms have been recorded in degrees, in -100..100 and in degrees with another
+// zero, so theirs never is, but for the gripper, which was always 0..100. Without names
+// nobody knows which value is a gripper, and its range hides within an arm's.
+static const char *decide_unit(const struct init_facts *facts, int i)
+{
+    const struct units_range *r = &facts->action[i];
+    const char *looks = facts->looks[i];
+    bool rad = strcmp(looks, "rad") == 0 || strcmp(looks, UNITS_GRIP_SMALL) == 0;
+
+    if (units_is_so_arm(facts->robot_type))
+        return r->known && !rad && units_is_gripper(facts->side.action[i]) ? "0_100" : "";
+    if (!facts->named && (!rad || (r->lo >= -0.1 && r->hi <= 1.1)))
+        return "";
+    return units_is_sure(looks) ? looks : "";
+}
+
 static void guess_units(struct init_facts *facts)
 {
-    const char *unit[ACTD_MAX_JOINTS];
     struct config_sidecar *s = &facts->side;
 
-    units_guess(facts->action, s->action[0], CONFIG_NAME, s->n_action, unit);
+    units_guess(facts->action, s->action[0], CONFIG_NAME, s->n_action, facts->looks);
     for (int i = 0; i < s->n_action; i++)
-        snprintf(s->units[i], sizeof s->units[i], "%s", unit[i]);
+        snprintf(s->units[i], sizeof s->units[i], "%s", decide_unit(facts, i));
 }
 
 static int check_shape(const struct lerobot_checkpoint *c, struct config_error *err)
@@ -96,6 +113,8 @@ static void take_ranges(struct init_facts *facts, const struct lerobot_checkpoin
 
     units_ranges(&state, facts->state, c->state_dim);
     units_ranges(&action, facts->action, c->action_dim);
+    facts->has_ensemble_coeff = c->act.has_ensemble_coeff;
+    facts->ensemble_coeff = c->act.ensemble_coeff;
 }
 
 static int take_checkpoint(struct init_facts *facts, const struct init_options *opt,
@@ -216,9 +235,10 @@ static void say_next(FILE *say, const struct init_facts *facts, const char *side
                      const char *robot)
 {
     const struct config_sidecar *s = &facts->side;
+    char joint[INIT_JOINT];
     bool guessed = true;
 
-    fprintf(say, "%s %s: states: %d, actions: %d, cameras: %d\n",
+    fprintf(say, "%s %s (states: %d, actions: %d, cameras: %d)\n",
             facts->kept ? "kept " : "wrote", sidecar, s->n_state, s->n_action,
             s->n_cameras);
     fprintf(say, "wrote %s\n\nStill to do, in %s:\n", robot, robot);
@@ -226,12 +246,14 @@ static void say_next(FILE *say, const struct init_facts *facts, const char *side
             "  joint_state.rate_hz, and each joint's position, velocity and acceleration "
             "limits%s\n",
             facts->named ? "" : ",\n  and the driver's name of each joint");
-    for (int i = 0; i < s->n_action; i++)
-        if (*s->units[i] && units_scale(s->units[i]) != units_scale(s->units[i]))
+    for (int i = 0; i < s->n_action; i++) {
+        init_joint_name(facts, i, joint, sizeof joint);
+        if (*s->units[i] && isnan(units_scale(s->units[i])))
             fprintf(
                 say,
                 "  joints.%s: scale and offset, since %s does not say how far it turns\n",
-                s->action[i], s->units[i]);
+                joint, s->units[i]);
+    }
     if (!facts->kept) {
         fprintf(say, "in %s:\n", sidecar);
         if (!(s->rate_hz > 0))
@@ -239,7 +261,9 @@ static void say_next(FILE *say, const struct init_facts *facts, const char *side
                     "  rate_hz: the data set's fps (or give --dataset meta/info.json)\n");
         for (int i = 0; i < s->n_action; i++)
             guessed = guessed && *s->units[i];
-        fprintf(say, "  units: %s\n", guessed ? "confirm the guess" : "fill in");
+        fprintf(say, "  units: %s\n",
+                guessed ? "confirm the guess"
+                        : "fill in; the file says what fits and how to tell");
     }
     fprintf(say, "\nThen: actd check -c %s\n", robot);
 }
@@ -281,7 +305,7 @@ static int usage(FILE *f, int status)
 {
     fprintf(
         f,
-        "Usage: actd init CHECKPOINT_DIR [--dataset meta/info.json] [--output "
+        "usage: actd init CHECKPOINT_DIR [--dataset meta/info.json] [--output "
         "robot.yaml]\n"
         "                 [--stats-tag NAME] [--force]\n\n"
         "Writes policy.yaml into the checkpoint directory and robot.yaml here, with all\n"
@@ -289,7 +313,9 @@ static int usage(FILE *f, int status)
         "  --dataset FILE    the data set's meta/info.json: joint names and rate\n"
         "  --output FILE     instead of robot.yaml\n"
         "  --stats-tag NAME  which statistics, for a checkpoint that has several groups\n"
-        "  --force           overwrite files that are there\n");
+        "  --force           overwrite files that are there\n"
+        "  -h, --help        this text\n\n"
+        "exit status: 0 written, 64 usage, 78 refused or not writable\n");
     return status;
 }
 

@@ -14,6 +14,8 @@
 #include "daemon/units.h"
 #include "policy/lerobot.h"
 
+#define INIT_JOINT 80 // bytes of a joint's name, EDIT_joint_N included
+
 struct init_options {
     const char *checkpoint; // directory
     const char *dataset;    // meta/info.json, or NULL
@@ -33,9 +35,12 @@ struct init_dataset {
 
 // Everything the two files are written from.
 struct init_facts {
-    struct config_sidecar side; // rate_hz 0 = unknown; units "" = cannot be guessed
-    bool named;                 // names come from the data set, not made up
-    bool kept;                  // policy.yaml was there and is used as it is
+    struct config_sidecar side; // rate_hz 0 = unknown; units "" = a person must say
+    const char *looks[ACTD_MAX_JOINTS]; // what the statistics of each action look like
+    bool has_ensemble_coeff;
+    float ensemble_coeff;
+    bool named; // names come from the data set, not made up
+    bool kept;  // policy.yaml was there and is used as it is
     char rate_source[CONFIG_NAME];
     char robot_type[CONFIG_NAME];
     char directory[CONFIG_PATH]; // of the checkpoint, absolute
@@ -56,6 +61,10 @@ int init_dataset_read(struct init_dataset *out, const char *file,
                       struct config_error *err);
 // The rate in a checkpoint's train_config.json (env.fps), 0 when there is none.
 double init_train_rate(const char *dir);
+
+// What action i's joint is called in robot.yaml: its name without ".pos", or EDIT_joint_i
+// where names are made up.
+void init_joint_name(const struct init_facts *facts, int action, char *out, size_t size);
 
 // The two files.
 void init_write_sidecar(FILE *f, const struct init_facts *facts);

@@ -6,8 +6,6 @@
 
 #include "daemon/init.h"
 
-#define ROBOT_NAME 80
-
 // As YAML: plain where no reader could misunderstand it, else quoted.
 static const char *yaml_text(const char *s, char *buf, size_t size)
 {
@@ -40,6 +38,38 @@ static void write_names(FILE *f, const char *key, const char *first, int n)
         fprintf(f, "  - %s\n", yaml_text(first + i * CONFIG_NAME, buf, sizeof buf));
 }
 
+// What training went through, divided by scale.
+static void write_seen(FILE *f, const struct units_range *r, double scale, int digits)
+{
+    fprintf(f, "%s %.*f .. %.*f%s",
+            r->estimated ? "in training about" : "seen in training:", digits,
+            r->lo / scale, digits, r->hi / scale, r->estimated ? " (mean +- 3 std)" : "");
+}
+
+static void write_how_to_tell(FILE *f, const struct init_facts *facts)
+{
+    bool so = units_is_so_arm(facts->robot_type), either = so;
+
+    for (int i = 0; i < facts->side.n_action; i++)
+        either = either || strcmp(facts->looks[i], UNITS_ARM_EITHER) == 0;
+    if (either)
+        fputs(
+            "#\n# deg or m100_100? Both fit these statistics. LeRobot recorded its arms "
+            "in m100_100 from\n# mid-2025 to 0.4.3, in degrees since 0.4.4 and wherever "
+            "use_degrees was true, and before\n# mid-2025 in degrees with another zero. "
+            "To tell: a joint at its calibrated end reads exactly\n# -100 or 100 in "
+            "m100_100; in degrees it reads what a protractor does. In the data set, any\n"
+            "# arm value beyond 100 means deg; several joints that end at exactly 100 "
+            "mean m100_100.\n",
+            f);
+    if (so)
+        fputs("# The gripper of an SO arm is always 0_100.\n", f);
+    if (!facts->named)
+        fputs("# Without names nothing tells a gripper from an arm joint: a gripper is "
+              "often 0_100 or 0_1.\n",
+              f);
+}
+
 static void write_units(FILE *f, const struct init_facts *facts)
 {
     const struct config_sidecar *s = &facts->side;
@@ -47,13 +77,19 @@ static void write_units(FILE *f, const struct init_facts *facts)
 
     fprintf(f, "\n# What each value was trained in: rad, deg, m100_100 (LeRobot's "
                "-100..100), 0_100, 0_1 or m.\n# Guessed from the statistics. PLEASE "
-               "CONFIRM: a wrong unit moves the arm to the wrong place.\nunits:\n");
+               "CONFIRM: a wrong unit moves the arm to the wrong place.\n");
+    write_how_to_tell(f, facts);
+    fprintf(f, "units:\n");
     for (int i = 0; i < s->n_action; i++) {
         const struct units_range *r = &facts->action[i];
         fprintf(f, "  %s: %s", yaml_text(s->action[i], buf, sizeof buf),
                 *s->units[i] ? s->units[i] : "EDIT");
+        if (r->known && !*s->units[i])
+            fprintf(f, "  # looks like %s; ", facts->looks[i]);
+        else if (r->known)
+            fprintf(f, "  # ");
         if (r->known)
-            fprintf(f, "  # seen in training: %.4g .. %.4g", r->lo, r->hi);
+            write_seen(f, r, 1, fmax(fabs(r->lo), fabs(r->hi)) < 10 ? 3 : 1);
         fputc('\n', f);
     }
 }
@@ -93,7 +129,16 @@ static void write_streams(FILE *f, const struct init_facts *facts)
     if (facts->stats_tag)
         fprintf(f, "  stats_tag: %s\n", yaml_text(facts->stats_tag, buf, sizeof buf));
     fprintf(f, "\ncontrol:\n  rate_hz: 100  # commands per second\n");
-    fprintf(f, "\nchunks:\n  mode: crossfade\n  interpolation: linear\n");
+    if (facts->has_ensemble_coeff)
+        fprintf(
+            f,
+            "\n# The checkpoint asks for temporal ensembling: a new chunk as often as "
+            "possible, all averaged.\ninference:\n  trigger: continuous\n\nchunks:\n"
+            "  mode: ensemble\n  ensemble_coeff: %.9g  # the checkpoint's\n"
+            "  interpolation: linear\n",
+            (double)facts->ensemble_coeff);
+    else
+        fprintf(f, "\nchunks:\n  mode: crossfade\n  interpolation: linear\n");
     fprintf(f, "\njoint_state:\n  rate_hz: EDIT  # at which your driver publishes joint "
                "states\n");
 }
@@ -142,7 +187,7 @@ static void write_cameras(FILE *f, const struct init_facts *facts)
 
 // "shoulder_pan.pos" -> "shoulder_pan"; a made-up name becomes EDIT, which must be filled
 // in.
-static void joint_name(const struct init_facts *facts, int action, char *out, size_t size)
+void init_joint_name(const struct init_facts *facts, int action, char *out, size_t size)
 {
     const char *name = facts->side.action[action];
     size_t n = strlen(name);
@@ -172,10 +217,15 @@ static void write_scale(FILE *f, const char *unit)
 {
     if (!isnan(units_scale(unit)))
         return; // follows from the unit
-    if (strcmp(unit, "m100_100") == 0)
+    if (!*unit)
+        fprintf(f,
+                "    # scale, offset: follow from rad, deg and m; for m100_100 write 200 "
+                "/ (max - min)\n    # and (max + min) / 2, for 0_100 write 100 / (open "
+                "- closed) and closed, in rad\n");
+    else if (strcmp(unit, "m100_100") == 0)
         fprintf(f, "    scale: EDIT  # 200 / (max - min), the calibrated ends in rad\n"
                    "    offset: EDIT  # (max + min) / 2\n");
-    else if (*unit)
+    else
         fprintf(f,
                 "    scale: EDIT  # %s / (open - closed), the ends in rad\n"
                 "    offset: EDIT  # closed\n",
@@ -188,9 +238,9 @@ static void write_joint(FILE *f, const struct init_facts *facts, int i)
     const struct units_range *r = &facts->action[i];
     const char *state = state_of(facts, i);
     double scale = units_scale(s->units[i]);
-    char name[ROBOT_NAME], buf[2 * CONFIG_NAME + 4];
+    char name[INIT_JOINT], buf[2 * CONFIG_NAME + 4];
 
-    joint_name(facts, i, name, sizeof name);
+    init_joint_name(facts, i, name, sizeof name);
     fprintf(f, "  %s:%s\n", yaml_text(name, buf, sizeof buf),
             facts->named ? "" : "  # the driver's name for it");
     if (s->n_state)
@@ -198,8 +248,10 @@ static void write_joint(FILE *f, const struct init_facts *facts, int i)
     fprintf(f, "    action: %s\n", yaml_text(s->action[i], buf, sizeof buf));
     write_scale(f, s->units[i]);
     fprintf(f, "    position: [EDIT, EDIT]");
-    if (r->known && !isnan(scale))
-        fprintf(f, "  # seen in training: %.3f .. %.3f", r->lo / scale, r->hi / scale);
+    if (r->known && !isnan(scale)) {
+        fprintf(f, "  # ");
+        write_seen(f, r, scale, 3);
+    }
     fprintf(f, "\n    velocity: EDIT\n    acceleration: EDIT\n");
     if (units_is_gripper(name))
         fprintf(f, "    blend: false  # a gripper: neither blended nor interpolated\n");

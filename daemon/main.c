@@ -92,11 +92,9 @@ static int run_main(int argc, char **argv)
 static const char check_help[] =
     "usage: actd check -c robot.yaml\n"
     "\n"
-    "Loads everything exactly as `actd run` would, prints every resolved fact (joints, "
-    "cameras,\n"
-    "units, rates, limits, stopping times, memory, a timed inference) and refuses what "
-    "would be\n"
-    "refused at run time. Opens no socket and moves nothing.\n"
+    "Loads everything exactly as `actd run` would, prints every resolved fact (joints,\n"
+    "cameras, units, rates, limits, stopping times, memory, a timed inference) and refuses\n"
+    "what would be refused at run time. Opens no socket and moves nothing.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration\n"
     "  -h, --help          this text\n"
@@ -120,6 +118,8 @@ static int check_command(int argc, char **argv)
             return usage(check_help);
         }
     }
+    if (!config && optind == argc - 1)
+        config = argv[optind++]; // what people type
     return optind == argc && config ? check_main(config) : usage(check_help);
 }
 

@@ -19,10 +19,13 @@ void units_ranges(const struct policy_stats *s, struct units_range *out, int n)
         if (i >= s->n)
             continue;
         if (s->min && s->max)
-            out[i] = (struct units_range){true, (double)s->min[i], (double)s->max[i]};
+            out[i] = (struct units_range){
+                .known = true, .lo = (double)s->min[i], .hi = (double)s->max[i]};
         else if (s->mean && s->std)
-            out[i] = (struct units_range){true, (double)(s->mean[i] - 3 * s->std[i]),
-                                          (double)(s->mean[i] + 3 * s->std[i])};
+            out[i] = (struct units_range){.known = true,
+                                          .lo = (double)(s->mean[i] - 3 * s->std[i]),
+                                          .hi = (double)(s->mean[i] + 3 * s->std[i]),
+                                          .estimated = true};
         out[i].known = out[i].known && isfinite(out[i].lo) && isfinite(out[i].hi);
     }
 }
@@ -32,19 +35,50 @@ bool units_is_gripper(const char *name)
     return strcasestr(name, "gripper") || strcasestr(name, "finger");
 }
 
-// -100..100 is clamped by LeRobot, so an arm that used its range hugs the ends; degrees
-// go past 100 or stay away from it.
-static const char *guess_arm(double largest, int hugging)
+bool units_is_so_arm(const char *robot_type)
 {
-    if (largest <= FULL_TURN)
-        return "rad";
-    if (largest > 100.5)
-        return "deg";
-    return hugging ? "m100_100" : "deg";
+    return strcasestr(robot_type, "so100") || strcasestr(robot_type, "so101") ||
+           strcasestr(robot_type, "so_follower");
+}
+
+bool units_is_sure(const char *guess)
+{
+    return *guess && !strchr(guess, ' ');
+}
+
+bool units_fits(const char *guess, const char *unit)
+{
+    size_t n = strlen(unit);
+
+    if (!*guess)
+        return true;
+    for (const char *word = guess; word; word = strstr(word, " or ")) {
+        word += *word == ' ' ? 4 : 0;
+        if (strncmp(word, unit, n) == 0 && (word[n] == '\0' || word[n] == ' '))
+            return true;
+    }
+    return false;
+}
+
+// LeRobot clamps -100..100, so a value beyond it can only be degrees; anything up to it may
+// be either. Estimates go beyond what was there, so of them only the mean counts.
+static bool beyond_100(const struct units_range *r)
+{
+    double mean = (r->lo + r->hi) / 2;
+
+    return r->estimated ? fabs(mean) > 100.5 : fmax(fabs(r->lo), fabs(r->hi)) > 100.5;
 }
 
 static const char *guess_gripper(const struct units_range *r, const char *arm)
 {
+    bool small = strcmp(arm, "rad") == 0;
+    double mean = (r->lo + r->hi) / 2;
+
+    if (r->estimated) // its ends say nothing
+        return mean < 0                ? arm
+               : small && mean <= 1    ? UNITS_GRIP_SMALL
+               : !small && mean <= 100 ? UNITS_GRIP_LARGE
+                                       : arm;
     if (r->lo >= -0.1 && r->hi <= 1.1 && r->hi > 0.5)
         return "0_1";
     if (r->lo >= -1 && r->hi <= 101 && r->hi > FULL_TURN)
@@ -56,19 +90,16 @@ void units_guess(const struct units_range *r, const char *names, int stride, int
                  const char **out)
 {
     double largest = 0;
-    int hugging = 0, arms = 0;
-    const char *arm = "rad";
+    bool beyond = false;
+    const char *arm;
 
     for (int i = 0; i < n; i++) {
-        double end = fmax(fabs(r[i].lo), fabs(r[i].hi));
         if (!r[i].known || units_is_gripper(names + i * stride))
             continue;
-        arms++;
-        largest = fmax(largest, end);
-        hugging += end >= 98.5 && end <= 100.5;
+        largest = fmax(largest, fmax(fabs(r[i].lo), fabs(r[i].hi)));
+        beyond = beyond || beyond_100(&r[i]);
     }
-    if (arms)
-        arm = guess_arm(largest, hugging);
+    arm = largest <= FULL_TURN ? "rad" : beyond ? "deg" : UNITS_ARM_EITHER;
     for (int i = 0; i < n; i++) {
         bool gripper = units_is_gripper(names + i * stride);
         out[i] = !r[i].known ? "" : gripper ? guess_gripper(&r[i], arm) : arm;

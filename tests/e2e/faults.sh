@@ -30,12 +30,15 @@ wait "$sim" 2>/dev/null
 start --arm
 ok "arms when told to" wait_for 40 logged "$T/actd.log" ' RUNNING'
 kill -STOP "$sim"
-ok "the robot's side stops: STOPPED" wait_for 10 logged "$T/actd.log" ' STOPPED'
+ok "the robot's side stops: it says which stream and since when" wait_for 10 logged "$T/actd.log" 'RUNNING -> HOLD \(JOINTS_STALE\): .*joint state is [0-9]+ ms old'
+ok "STOPPED" wait_for 10 logged "$T/actd.log" ' STOPPED'
 kill -CONT "$sim"
 sleep 2
 ok "latched: it stays STOPPED when the streams return" test -n "$(tail -n 1 "$T/actd.log" | grep STOPPED)"
 kill -TERM "$actd"
 ok "still ends on SIGTERM" wait_for 10 gone "$actd"
+kill -TERM "$sim"
+wait "$sim" 2>/dev/null
 
 start --arm
 ok "arms again after a restart only because it was told to" wait_for 40 logged "$T/actd.log" ' RUNNING'
