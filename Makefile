@@ -112,7 +112,7 @@ DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-comp
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps deps-lint test unit bench demo demo-100 parity train lint fuzz ci clean install
+.PHONY: help deps deps-lint test unit bench demo demo-100 parity lint fuzz ci clean install
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
 		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -176,11 +176,13 @@ fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
 		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
 		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
 
-ci: ## make test, then sanitizers, lint, a short fuzz and the demo
+ci: ## make test, then clang, sanitizers, lint, a short fuzz and the demo
 	$(MAKE) test
 	$(MAKE) ci-rest
 .PHONY: ci-rest
 ci-rest:
+	$(MAKE) -j2 all unit CC=clang BUILD=build-clang
+	$(MAKE) -j2 all unit SAN=1
 	$(MAKE) test SAN=1
 	$(MAKE) lint
 	$(MAKE) fuzz FUZZ_SECONDS=20
@@ -190,12 +192,20 @@ clean:
 	rm -rf build build-san
 
 PREFIX ?= /usr/local
-install: all ## install the daemon, its tools, man page and example configuration
-	install -Dm755 $(BUILD)/actd $(DESTDIR)$(PREFIX)/bin/actd
-	install -Dm755 $(BUILD)/actd-sim $(DESTDIR)$(PREFIX)/bin/actd-sim
-	install -Dm644 daemon/man/actd.1 $(DESTDIR)$(PREFIX)/share/man/man1/actd.1
-	install -d $(DESTDIR)$(PREFIX)/share/actd
-	install -m644 config/*.yaml $(DESTDIR)$(PREFIX)/share/actd
+D = $(DESTDIR)$(PREFIX)
+install: all ## install programs, man page, examples, protos, the shipped policy and the unit
+	install -d $(D)/bin $(D)/share/man/man1 $(D)/share/actd/policies/reach
+	install -d $(D)/share/actd/proto/foxglove $(D)/share/actd/proto/actd/v1
+	install -d $(D)/lib/systemd/system $(D)/lib/sysusers.d
+	install -m755 $(BUILD)/actd $(BUILD)/actd-sim $(BUILD)/actd-demo $(D)/bin
+	install -m644 daemon/man/actd.1 $(D)/share/man/man1
+	install -m644 config/*.yaml $(D)/share/actd
+	install -m755 config/*.py $(D)/share/actd
+	install -m644 config/policies/reach/* $(D)/share/actd/policies/reach
+	install -m644 proto/foxglove/* $(D)/share/actd/proto/foxglove
+	install -m644 proto/actd/v1/* $(D)/share/actd/proto/actd/v1
+	sed 's|/usr/bin|$(PREFIX)/bin|' systemd/actd@.service >$(D)/lib/systemd/system/actd@.service
+	install -m644 systemd/actd.sysusers $(D)/lib/sysusers.d/actd.conf
 
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

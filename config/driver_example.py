@@ -5,10 +5,11 @@ Publishes foxglove.JointStates at a fixed rate, obeys actd.v1.JointCommand, and 
 itself when no command has come for as long as the last one was good for.
 
     apt-get install python3-zmq python3-protobuf protobuf-compiler
-    protoc -Iproto --python_out=build proto/foxglove/JointStates.proto \\
-        proto/actd/v1/joint_command.proto
-    PYTHONPATH=build config/driver_example.py RUNTIME JOINT...
+    mkdir -p build/py
+    protoc -Iproto --python_out=build/py proto/foxglove/*.proto proto/actd/v1/*.proto
+    PYTHONPATH=build/py config/driver_example.py RUNTIME JOINT...
 
+Run it as it is, through its first line: another python3 may not see Debian's packages.
 RUNTIME is actd's directory of sockets (`actd check` prints it), JOINT the names in robot.yaml.
 """
 import sys

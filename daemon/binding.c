@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "daemon/config.h"
+#include "daemon/config_keys.h"
+#include "daemon/table.h"
 #include "daemon/units.h"
 
 static int no(struct config_error *err, const char *format, ...)
@@ -39,6 +41,17 @@ static const char *names(const char *first, size_t stride, int n, char *buf, siz
     return buf;
 }
 
+// "robot.yaml:12:5", or without a place the file alone.
+static const char *where(const struct config *cfg, struct config_place at,
+                         char buf[CONFIG_PATH + 32])
+{
+    if (at.line > 0)
+        snprintf(buf, CONFIG_PATH + 32, "%s:%d:%d", cfg->file, at.line, at.column);
+    else
+        snprintf(buf, CONFIG_PATH + 32, "%s", cfg->file);
+    return buf;
+}
+
 static int find(const char *first, size_t stride, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -49,10 +62,25 @@ static int find(const char *first, size_t stride, int n, const char *name)
 
 // ---- counts ---------------------------------------------------------------------------
 
+// Actions that no robot joint claims: "a, b".
+static const char *unclaimed(const struct config *cfg, const struct config_sidecar *side,
+                             char *buf, size_t size)
+{
+    size_t at = 0;
+
+    snprintf(buf, size, "none");
+    for (int i = 0; i < side->n_action && at < size; i++)
+        if (find(cfg->joint[0].action, sizeof cfg->joint[0], cfg->n_joints,
+                 side->action[i]) < 0)
+            at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "",
+                                   side->action[i]);
+    return buf;
+}
+
 static int check_counts(const struct config *cfg, const struct config_sidecar *side,
                         const struct policy_info *p, struct config_error *err)
 {
-    char buf[300];
+    char buf[300], missing[300];
 
     if (p->env_dim > 0)
         return no(err,
@@ -61,15 +89,16 @@ static int check_counts(const struct config *cfg, const struct config_sidecar *s
                   p->env_dim);
     if (side->n_action != p->action_dim)
         return no(err,
-                  "policy.yaml: action_names: %d names, but the checkpoint's action has "
-                  "%d values; write one name for each, in the order of the data set",
-                  side->n_action, p->action_dim);
+                  "policy.yaml: action_names: %d name%s, but the checkpoint's action has "
+                  "%d value%s; write one name for each, in the order of the data set",
+                  side->n_action, PLURAL(side->n_action), p->action_dim,
+                  PLURAL(p->action_dim));
     if (side->n_state != p->state_dim)
         return no(
             err,
-            "policy.yaml: state_names: %d names, but the checkpoint's observation.state "
-            "has %d values; write one name for each, in the order of the data set",
-            side->n_state, p->state_dim);
+            "policy.yaml: state_names: %d name%s, but the checkpoint's observation.state "
+            "has %d value%s; write one name for each, in the order of the data set",
+            side->n_state, PLURAL(side->n_state), p->state_dim, PLURAL(p->state_dim));
     if (side->n_state != 0 && side->n_state != side->n_action)
         return no(err,
                   "policy.yaml: %d state_names and %d action_names; actd drives policies "
@@ -78,9 +107,11 @@ static int check_counts(const struct config *cfg, const struct config_sidecar *s
     if (cfg->n_joints != side->n_action)
         return no(
             err,
-            "%s: joints: %d of them, but the policy moves %d; write one for each of: %s",
+            "%s: joints: %d of them, but the policy moves %d: %s; without a joint here: "
+            "%s",
             cfg->file, cfg->n_joints, side->n_action,
-            names(side->action[0], CONFIG_NAME, side->n_action, buf, sizeof buf));
+            names(side->action[0], CONFIG_NAME, side->n_action, buf, sizeof buf),
+            unclaimed(cfg, side, missing, sizeof missing));
     return 0;
 }
 
@@ -112,26 +143,32 @@ static int scale_of(const struct config *cfg, const struct config_joint *j,
 
 // ---- joints ---------------------------------------------------------------------------
 
+// A name of joint j that the policy does not have; n names that it has.
+static int no_such_name(const struct config *cfg, int j, bool action, const char *have,
+                        int n, struct config_error *err)
+{
+    const struct config_joint *joint = &cfg->joint[j];
+    const char *name = action ? joint->action : joint->state;
+    const char *what = action ? "action" : "state";
+    char place[CONFIG_PATH + 32], near[160], buf[400];
+
+    return no(err, "%s: joints.%s.%s: '%s' is no %s of the policy; policy.yaml has: %s%s",
+              where(cfg, action ? joint->action_at : joint->state_at, place), joint->name,
+              what, name, what, names(have, CONFIG_NAME, n, buf, sizeof buf),
+              config_suggest_name(have, CONFIG_NAME, n, name, near, sizeof near));
+}
+
 static int bind_joint(struct binding *b, int j, const struct config *cfg,
                       const struct config_sidecar *side, struct config_error *err)
 {
     const struct config_joint *joint = &cfg->joint[j];
     int a = find(side->action[0], CONFIG_NAME, side->n_action, joint->action);
     int s = find(side->state[0], CONFIG_NAME, side->n_state, joint->state);
-    char buf[400];
 
     if (a < 0)
-        return no(
-            err,
-            "%s: joints.%s.action: '%s' is no action of the policy; policy.yaml has: %s",
-            cfg->file, joint->name, joint->action,
-            names(side->action[0], CONFIG_NAME, side->n_action, buf, sizeof buf));
+        return no_such_name(cfg, j, true, side->action[0], side->n_action, err);
     if (s < 0 && side->n_state > 0)
-        return no(
-            err,
-            "%s: joints.%s.state: '%s' is no state of the policy; policy.yaml has: %s",
-            cfg->file, joint->name, joint->state,
-            names(side->state[0], CONFIG_NAME, side->n_state, buf, sizeof buf));
+        return no_such_name(cfg, j, false, side->state[0], side->n_state, err);
     b->joint_of[a] = j;
     if (s >= 0)
         b->state_of[s] = j;
@@ -182,6 +219,20 @@ static int check_sidecar_cameras(const struct config_sidecar *side,
     return 0;
 }
 
+static int no_such_image(const struct config *cfg, const struct config_camera *c,
+                         const struct policy_info *p, struct config_error *err)
+{
+    const size_t stride = sizeof p->camera[0];
+    char place[CONFIG_PATH + 32], near[160], buf[400];
+
+    return no(err,
+              "%s: cameras.%s.key: '%s' is no image of the checkpoint, which has: %s%s",
+              where(cfg, c->key_at, place), c->name, c->key,
+              names(p->camera[0].key, stride, p->n_cameras, buf, sizeof buf),
+              config_suggest_name(p->camera[0].key, stride, p->n_cameras, c->key, near,
+                                  sizeof near));
+}
+
 static int bind_cameras(struct binding *b, const struct config *cfg,
                         const struct policy_info *p, struct config_error *err)
 {
@@ -191,12 +242,7 @@ static int bind_cameras(struct binding *b, const struct config *cfg,
     for (int i = 0; i < cfg->n_cameras; i++) {
         const struct config_camera *c = &cfg->camera[i];
         if (find(p->camera[0].key, sizeof p->camera[0], p->n_cameras, c->key) < 0)
-            return no(
-                err,
-                "%s: cameras.%s.key: '%s' is no image of the checkpoint, which has: %s",
-                cfg->file, c->name, c->key,
-                names(p->camera[0].key, sizeof p->camera[0], p->n_cameras, buf,
-                      sizeof buf));
+            return no_such_image(cfg, c, p, err);
         if (c->primary)
             b->primary = i;
     }

@@ -45,6 +45,7 @@ struct camera_mark {
     _Atomic int64_t capture_ns; // of the newest frame, 0 = none
     _Atomic int64_t received_ns;
     _Atomic uint64_t received, refused, corrupt, duplicate;
+    _Atomic uint32_t corrupt_in_a_row; // since the last one that decoded
 };
 
 // One command on its way to the bus.

@@ -38,6 +38,7 @@ struct bus {
     struct joint_history history;
     _Atomic uint64_t sent, send_failed;
     _Atomic int joints_refusal; // enum codec_verdict
+    struct slot joints_why;     // its sentence, char[CODEC_WHY_MAX]
     _Atomic bool stop;
     bool running;
     pthread_t thread;
@@ -73,8 +74,12 @@ static void send_commands(struct bus *b)
 
 // ---- messages in ----------------------------------------------------------------------
 
-static void refuse_joints(struct bus *b, enum codec_verdict why)
+static void refuse_joints(struct bus *b, enum codec_verdict why, const char *text)
 {
+    char sentence[CODEC_WHY_MAX] = "";
+
+    memcpy(sentence, text, strnlen(text, sizeof sentence - 1));
+    slot_write(&b->joints_why, sentence);
     atomic_store_explicit(&b->joints_refusal, (int)why, memory_order_relaxed);
     atomic_fetch_add_explicit(&b->board->joints_refused, 1, memory_order_relaxed);
 }
@@ -87,7 +92,7 @@ static void take_joints(struct bus *b, const void *data, size_t size, ns_t now)
     int mapped;
 
     if (v != CODEC_OK) {
-        refuse_joints(b, v);
+        refuse_joints(b, v, codec_why(b->codec));
         return;
     }
     mapped = codec_stamp_map(&b->joint_stamp, stamp_wall_ns, now, &in.capture_ns);
@@ -96,7 +101,8 @@ static void take_joints(struct bus *b, const void *data, size_t size, ns_t now)
         return;
     }
     if (mapped != 0) {
-        refuse_joints(b, CODEC_BAD_STAMP);
+        v = codec_refuse_stamp(b->codec, &b->joint_stamp, stamp_wall_ns, now);
+        refuse_joints(b, v, codec_why(b->codec));
         return;
     }
     in.number = b->history.count + 1;
@@ -117,6 +123,8 @@ static void publish_joints(struct bus *b, uint64_t before)
     atomic_store_explicit(&b->board->joints_received, n, memory_order_release);
 }
 
+static const char several_parts[] = "it has several parts: send each message in one";
+
 // One part; several parts are one message, of which only the first is counted. 1: a whole
 // message is in msg; 0: dropped; -1: nothing there.
 static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg)
@@ -131,9 +139,9 @@ static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg)
     if (!first)
         return 0;
     if (s->camera)
-        camera_refuse(s->camera, CODEC_UNPARSABLE);
+        camera_refuse(s->camera, CODEC_UNPARSABLE, several_parts);
     else
-        refuse_joints(b, CODEC_UNPARSABLE);
+        refuse_joints(b, CODEC_UNPARSABLE, several_parts);
     return 0;
 }
 
@@ -153,22 +161,27 @@ static void drain_joints(struct bus *b, struct stream *s)
     publish_joints(b, before);
 }
 
-// Only the newest is looked at: a frame may have 8 MiB to copy, and what it supersedes nobody
-// wants.
+// Only the newest is looked at: a frame may have 8 MiB to copy, and what it supersedes
+// nobody wants. Should the newest be refused, a good one before it is lost as well, and
+// counted as superseded.
 static void drain_frames(struct bus *b, struct stream *s)
 {
     zmq_msg_t msg, newest;
-    bool any = false;
+    uint64_t whole = 0;
     int r;
 
     zmq_msg_init(&msg);
     zmq_msg_init(&newest);
     for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg)) >= 0; i++) {
-        if (r == 1)
-            any = zmq_msg_move(&newest, &msg) == 0;
+        if (r == 1) {
+            zmq_msg_move(&newest, &msg);
+            whole++;
+        }
         send_commands(b);
     }
-    if (any)
+    if (whole > 1)
+        camera_supersede(s->camera, whole - 1);
+    if (whole > 0)
         camera_park(s->camera, b->codec, zmq_msg_data(&newest), zmq_msg_size(&newest),
                     clock_now_ns());
     zmq_msg_close(&newest);
@@ -279,6 +292,8 @@ int bus_start(struct bus **out, const struct config *cfg, struct board *board,
         return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     b->board = board;
     r = endpoint_lock(cfg->runtime, &b->lock_fd, err);
+    if (r == 0 && slot_init(&b->joints_why, CODEC_WHY_MAX) != 0)
+        r = endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     if (r == 0)
         r = make_codec(b, cfg, err);
     if (r == 0)
@@ -323,6 +338,7 @@ void bus_stop(struct bus *b)
     }
     sockets_free(b->sockets);
     codec_free(b->codec);
+    slot_free(&b->joints_why);
     if (b->lock_fd >= 0)
         close(b->lock_fd);
     free(b);
@@ -345,10 +361,15 @@ void bus_close(void *socket)
 
 struct bus_counts bus_counts(const struct bus *b)
 {
-    return (struct bus_counts){
+    struct bus_counts counts = {
         .sent = atomic_load_explicit(&b->sent, memory_order_relaxed),
         .send_failed = atomic_load_explicit(&b->send_failed, memory_order_relaxed),
         .joints_refusal = (enum codec_verdict)atomic_load_explicit(&b->joints_refusal,
                                                                    memory_order_relaxed),
     };
+
+    if (slot_read(&b->joints_why, counts.joints_refusal_text) == 0)
+        strcpy(counts.joints_refusal_text,
+               counts.joints_refusal ? codec_verdict_name(counts.joints_refusal) : "");
+    return counts;
 }

@@ -35,6 +35,7 @@ struct bus_counts {
     uint64_t sent;                     // commands given to ZeroMQ
     uint64_t send_failed;              // not encoded, or refused by ZeroMQ
     enum codec_verdict joints_refusal; // of the last one refused, CODEC_OK when none was
+    char joints_refusal_text[CODEC_WHY_MAX]; // the same as a sentence, "" when none was
 };
 struct bus_counts bus_counts(const struct bus *b);
 

@@ -8,8 +8,10 @@
 // exchanges it with front: the newest always wins, and nobody ever sees a buffer that is
 // being written.
 //
-// Pixels: the decoder writes only while a request is open, into the picture that is not
-// shown, and shows it only if it is good. The infer thread reads only while none is open.
+// Pixels: the decoder writes into the picture that is not shown, and shows it only if it
+// is good. Between two requests it shows at most one: it decodes unasked only after a
+// failure and only up to the first good frame. So the picture that the infer thread got
+// is written to only after its next request.
 #include "daemon/camera.h"
 
 #include <errno.h>
@@ -43,13 +45,16 @@ struct camera {
     ns_t latency_ns;          // exposure to stamp
     struct codec_stamp stamp; // bus
     _Atomic int last_refusal; // enum codec_verdict, written by the bus
+    struct slot why;          // its sentence, char[CODEC_WHY_MAX]
+    _Atomic uint64_t superseded;
     struct raw raw[3];
     unsigned back;  // bus
     unsigned front; // decoder
     _Atomic unsigned middle;
     struct pixels pixels[2];
-    int shown;                        // decoder; -1 before the first good frame
+    _Atomic int shown;                // -1 before the first good frame
     _Atomic uint32_t asked, answered; // requests; equal = none open
+    _Atomic uint32_t bell; // rung for a request, and for a frame after a bad one
     _Atomic bool stop;
     struct jpeg *jpeg;
     bool running;
@@ -131,24 +136,44 @@ enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
 
 // ---- decode thread --------------------------------------------------------------------
 
+static bool fresh(struct camera *c)
+{
+    return atomic_load(&c->middle) & FRESH;
+}
+
 static void decode_newest(struct camera *c)
 {
     struct raw *r;
-    struct pixels *p = &c->pixels[c->shown == 0 ? 1 : 0];
+    int hidden = atomic_load_explicit(&c->shown, memory_order_relaxed) == 0 ? 1 : 0;
+    struct pixels *p = &c->pixels[hidden];
 
-    if (!(atomic_load_explicit(&c->middle, memory_order_relaxed) & FRESH))
+    if (!fresh(c))
         return;
-    c->front =
-        atomic_exchange_explicit(&c->middle, c->front, memory_order_acq_rel) & ~FRESH;
+    c->front = atomic_exchange(&c->middle, c->front) & ~FRESH;
     r = &c->raw[c->front];
     if (decode(c->jpeg, &r->frame, p->rgb) != CODEC_OK) {
         atomic_fetch_add_explicit(&c->mark->corrupt, 1, memory_order_relaxed);
+        atomic_fetch_add(&c->mark->corrupt_in_a_row, 1);
         return;
     }
     p->width = r->frame.width;
     p->height = r->frame.height;
     p->capture_ns = r->capture_ns;
-    c->shown = c->shown == 0 ? 1 : 0;
+    atomic_store_explicit(&c->shown, hidden, memory_order_release);
+    atomic_store(&c->mark->corrupt_in_a_row, 0);
+}
+
+// A frame after one that did not decode, which nobody need ask for: were the loop to
+// wait for a good one before it asks again, neither would ever come.
+static bool retry(struct camera *c)
+{
+    return atomic_load(&c->mark->corrupt_in_a_row) > 0 && fresh(c);
+}
+
+static void ring_bell(struct camera *c)
+{
+    atomic_fetch_add(&c->bell, 1);
+    futex_wake(&c->bell);
 }
 
 static void *decode_loop(void *arg)
@@ -157,15 +182,18 @@ static void *decode_loop(void *arg)
     uint32_t done = 0;
 
     for (;;) {
+        uint32_t bell = atomic_load(&c->bell);
         uint32_t asked = atomic_load(&c->asked);
 
         if (atomic_load(&c->stop))
             return NULL;
-        if (asked == done) {
-            futex_wait(&c->asked, asked, -1);
+        if (asked == done && !retry(c)) {
+            futex_wait(&c->bell, bell, -1);
             continue;
         }
         decode_newest(c);
+        if (asked == done)
+            continue;
         done = asked;
         atomic_store(&c->answered, done);
         futex_wake(&c->answered);
@@ -182,6 +210,8 @@ static int buffers_new(struct camera *c)
     for (int i = 0; i < 2; i++)
         if (!(c->pixels[i].rgb = malloc(PIXELS)))
             return -ENOMEM;
+    if (slot_init(&c->why, CODEC_WHY_MAX) != 0)
+        return -ENOMEM;
     return jpeg_new(&c->jpeg);
 }
 
@@ -219,11 +249,11 @@ void camera_stop(struct camera *c)
         return;
     if (c->running) {
         atomic_store(&c->stop, true);
-        atomic_fetch_add(&c->asked, 1);
-        futex_wake(&c->asked);
+        ring_bell(c);
         pthread_join(c->thread, NULL);
     }
     jpeg_free(c->jpeg);
+    slot_free(&c->why);
     for (int i = 0; i < 3; i++)
         free(c->raw[i].bytes);
     for (int i = 0; i < 2; i++)
@@ -233,8 +263,12 @@ void camera_stop(struct camera *c)
 
 // ---- io: the bus ----------------------------------------------------------------------
 
-void camera_refuse(struct camera *c, enum codec_verdict why)
+void camera_refuse(struct camera *c, enum codec_verdict why, const char *text)
 {
+    char sentence[CODEC_WHY_MAX] = "";
+
+    memcpy(sentence, text, strnlen(text, sizeof sentence - 1));
+    slot_write(&c->why, sentence);
     atomic_store_explicit(&c->last_refusal, (int)why, memory_order_relaxed);
     atomic_fetch_add_explicit(&c->mark->refused, 1, memory_order_relaxed);
 }
@@ -243,6 +277,28 @@ enum codec_verdict camera_last_refusal(const struct camera *c)
 {
     return (enum codec_verdict)atomic_load_explicit(&c->last_refusal,
                                                     memory_order_relaxed);
+}
+
+void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX])
+{
+    if (slot_read(&c->why, text) == 0)
+        strcpy(text,
+               slot_count(&c->why) > 0 ? codec_verdict_name(camera_last_refusal(c)) : "");
+}
+
+void camera_supersede(struct camera *c, uint64_t n)
+{
+    atomic_fetch_add_explicit(&c->superseded, n, memory_order_relaxed);
+}
+
+uint64_t camera_superseded(const struct camera *c)
+{
+    return atomic_load_explicit(&c->superseded, memory_order_relaxed);
+}
+
+static void refuse(struct camera *c, const struct codec *codec, enum codec_verdict v)
+{
+    camera_refuse(c, v, codec ? codec_why(codec) : codec_verdict_name(v));
 }
 
 void camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
@@ -254,7 +310,7 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
     int mapped;
 
     if (v != CODEC_OK) {
-        camera_refuse(c, v);
+        refuse(c, codec, v);
         return;
     }
     mapped =
@@ -264,19 +320,22 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
         return;
     }
     if (mapped != 0) {
-        camera_refuse(c, CODEC_BAD_STAMP);
+        refuse(c, codec,
+               codec_refuse_stamp(codec, &c->stamp, r->frame.stamp_wall_ns, received_ns));
         return;
     }
     capture_ns = r->capture_ns -= c->latency_ns;
     memcpy(r->bytes, r->frame.data, r->frame.size);
     r->frame.data = r->bytes;
-    c->back =
-        atomic_exchange_explicit(&c->middle, c->back | FRESH, memory_order_acq_rel) &
-        ~FRESH;
+    c->back = atomic_exchange(&c->middle, c->back | FRESH) & ~FRESH;
     // After the exchange, so that who sees the mark can have the frame.
     atomic_store_explicit(&c->mark->received_ns, received_ns, memory_order_release);
     atomic_store_explicit(&c->mark->capture_ns, capture_ns, memory_order_release);
     atomic_fetch_add_explicit(&c->mark->received, 1, memory_order_release);
+    // Both in sequentially consistent order with the decoder, which counts and then looks
+    // for a frame: one of the two sees the other.
+    if (atomic_load(&c->mark->corrupt_in_a_row) > 0)
+        ring_bell(c);
 }
 
 // ---- infer ----------------------------------------------------------------------------
@@ -284,7 +343,7 @@ void camera_park(struct camera *c, struct codec *codec, const void *data, size_t
 void camera_request(struct camera *c)
 {
     atomic_fetch_add(&c->asked, 1);
-    futex_wake(&c->asked);
+    ring_bell(c);
 }
 
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
@@ -294,6 +353,7 @@ int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
     uint32_t asked = atomic_load_explicit(&c->asked, memory_order_relaxed);
     uint32_t answered;
     const struct pixels *p;
+    int shown;
 
     while ((answered = atomic_load(&c->answered)) != asked) {
         ns_t left_ns = until_ns - clock_now_ns();
@@ -302,9 +362,10 @@ int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
             return -ETIMEDOUT;
         futex_wait(&c->answered, answered, left_ns);
     }
-    if (c->shown < 0)
+    shown = atomic_load_explicit(&c->shown, memory_order_acquire);
+    if (shown < 0)
         return -ENODATA;
-    p = &c->pixels[c->shown];
+    p = &c->pixels[shown];
     *image = (struct policy_image){p->rgb, p->width, p->height, 3 * p->width};
     *capture_ns = p->capture_ns;
     return 0;

@@ -29,12 +29,23 @@ void camera_stop(struct camera *c);
 // Never waits: three buffers, one writer, one reader. Refused messages are counted.
 void camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
                  ns_t received_ns);
-// io: the bus. Counts a message that was not even looked at (of several parts).
-void camera_refuse(struct camera *c, enum codec_verdict why);
+// io: the bus. Counts a message that was not even looked at (of several parts); text says
+// why.
+void camera_refuse(struct camera *c, enum codec_verdict why, const char *text);
+// io: the bus. Counts n messages that came with a newer one behind them and were dropped
+// unread.
+void camera_supersede(struct camera *c, uint64_t n);
 // Any thread class. Why the last refused message was; CODEC_OK when none was.
 enum codec_verdict camera_last_refusal(const struct camera *c);
+// Any thread class. The same as a sentence, in ASCII; "" when none was.
+void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX]);
+// Any thread class. Messages counted by camera_supersede: with received, refused and
+// duplicate of the mark they make up all that came.
+uint64_t camera_superseded(const struct camera *c);
 
-// infer. Asks for the newest parked frame to be decoded; returns at once.
+// infer. Asks for the newest parked frame to be decoded; returns at once. From a frame
+// that does not decode to the next that does, the camera also decodes each newer frame
+// unasked: mark->corrupt_in_a_row says how things are even when nobody infers.
 void camera_request(struct camera *c);
 // infer. Waits for the answer at most timeout_ns (futex). 0; -ETIMEDOUT; -ENODATA before
 // the first good frame. *image points to pixels that stay put until the next

@@ -55,6 +55,12 @@ static int load_policy(struct check *c)
     return 0;
 }
 
+static void resolve_units(struct check *c)
+{
+    units_ranges(&c->info->action, c->range, c->side.n_action);
+    units_guess(c->range, c->side.action[0], CONFIG_NAME, c->side.n_action, c->guess);
+}
+
 static int load(struct check *c, const char *file)
 {
     int rc = config_load(&c->cfg, file, &c->err);
@@ -69,8 +75,7 @@ static int load(struct check *c, const char *file)
         rc = config_loop(&c->cfg, &c->side, c->info, &c->loop, &c->err);
     if (rc)
         return rc;
-    units_ranges(&c->info->action, c->range, c->side.n_action);
-    units_guess(c->range, c->side.action[0], CONFIG_NAME, c->side.n_action, c->guess);
+    resolve_units(c);
     return 0;
 }
 
@@ -94,19 +99,20 @@ static int run(struct check *c, const char *file)
     return rc;
 }
 
-int check_run(const char *config_file, FILE *out)
+int check_run(const char *config_file, FILE *out, FILE *err)
 {
     struct check *c = calloc(1, sizeof *c);
     int rc;
 
     if (!c) {
-        fprintf(out, "out of memory\n");
+        fprintf(err, "actd check: out of memory\n");
         return EX_OSERR;
     }
     c->out = out;
     rc = run(c, config_file);
+    fflush(out); // the facts before the verdict, wherever they go
     if (rc)
-        fprintf(out, "\nREFUSED: %s\n", c->err.text);
+        fprintf(err, "REFUSED: %s\n", c->err.text);
     else
         fprintf(out, "\nOK%s\n", c->n_notes ? ", with warnings" : "");
     policy_free(c->policy);
@@ -117,5 +123,27 @@ int check_run(const char *config_file, FILE *out)
 
 int check_main(const char *config_file)
 {
-    return check_run(config_file, stdout);
+    return check_run(config_file, stdout, stderr);
+}
+
+int check_warnings(const struct config *cfg, const struct config_sidecar *side,
+                   const struct policy_info *info, const struct binding *binding,
+                   void (*say)(const char *text))
+{
+    struct check *c = calloc(1, sizeof *c);
+    int n;
+
+    if (!c)
+        return -ENOMEM;
+    c->cfg = *cfg;
+    c->side = *side;
+    c->info = info;
+    c->binding = *binding;
+    resolve_units(c);
+    check_judge_static(c);
+    n = c->n_notes;
+    for (int i = 0; i < n; i++)
+        say(c->note[i]);
+    free(c);
+    return n;
 }

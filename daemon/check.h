@@ -7,11 +7,20 @@
 
 #include <stdio.h>
 
-// Facts and the verdict ("OK", or the refusal) go to out. Returns the exit status: 0, 71
-// (out of memory) or 78.
-int check_run(const char *config_file, FILE *out);
+#include "daemon/config.h"
+#include "policy/policy.h"
 
-// check_run on standard output.
+// Facts, warnings and "OK" go to out, a refusal to err (both may be the same). Returns the
+// exit status: 0, 71 (out of memory) or 78.
+int check_run(const char *config_file, FILE *out, FILE *err);
+
+// check_run on standard output and standard error.
 int check_main(const char *config_file);
+
+// The warnings of check that need no inference (units, limits, rates), one call of say for
+// each, for whoever has loaded everything already. How many there were, or -ENOMEM.
+int check_warnings(const struct config *cfg, const struct config_sidecar *side,
+                   const struct policy_info *info, const struct binding *binding,
+                   void (*say)(const char *text));
 
 #endif

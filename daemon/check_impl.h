@@ -47,11 +47,16 @@ void check_machine(struct check *c);
 void check_report_static(struct check *c);
 void check_report_measured(struct check *c);
 
-// check_judge.c: warnings, then 0 or -EINVAL with err filled.
+// check_infer.c: rows after which the next inference starts, given the latency measured.
+int check_lead_rows(const struct check *c);
+
+// check_judge.c: warnings that need no inference; all of them, then 0 or -EINVAL with err
+// filled.
+void check_judge_static(struct check *c);
 int check_judge(struct check *c);
 
-// Limits in wire units of what was seen in training for action a. False without
-// statistics.
+// In wire units: what was seen in training for action a, or mean -/+ 3 standard deviations
+// (range[a].estimated). False without statistics.
 bool check_seen(const struct check *c, int action, double *lo, double *hi);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/check_impl.h"
+#include "daemon/infer.h"
 #include "daemon/rt.h"
 
 #define GREY 128
@@ -80,6 +81,17 @@ int check_time(struct check *c)
         snprintf(c->err.text, sizeof c->err.text, "out of memory");
     free(rgb);
     return rc;
+}
+
+// The worker counts from exposure to hand-over: what the camera and an inference take.
+int check_lead_rows(const struct check *c)
+{
+    const struct config_camera *cam = &c->cfg.camera[c->binding.primary];
+    double ms = c->latency_ms + (c->cfg.n_cameras ? cam->latency_ms : 0);
+    int every = config_every_rows(&c->cfg, c->info);
+
+    return infer_lead_rows(every, c->loop.chunks.rows, clock_period_ns(c->side.rate_hz),
+                           (ns_t)(ms * (double)NS_PER_MS));
 }
 
 // ---- the machine ----------------------------------------------------------------------

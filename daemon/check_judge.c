@@ -8,6 +8,9 @@
 #include "daemon/check_impl.h"
 #include "daemon/rt.h"
 
+#define FAST    20.0 // rad/s
+#define DEGREES (180 / 3.14159265358979323846)
+
 // ---- units, scales, ranges ------------------------------------------------------------
 
 static void judge_unit(struct check *c, int a, const struct config_joint *j)
@@ -15,21 +18,34 @@ static void judge_unit(struct check *c, int a, const struct config_joint *j)
     const char *unit = c->side.units[a], *guess = c->guess[a];
     double natural = units_scale(unit);
 
-    if (*guess && strcmp(unit, guess) != 0 && strcmp(unit, "m") != 0)
-        check_note(c,
-                   "%s: policy.yaml says %s, but the statistics (%.4g .. %.4g) look like "
-                   "%s: a wrong unit moves the arm to the wrong place",
-                   j->action, unit, c->range[a].lo, c->range[a].hi, guess);
+    if (!units_fits(guess, unit) && strcmp(unit, "m") != 0)
+        check_note(
+            c,
+            "%s: policy.yaml says %s, but the statistics (%s%.4g .. %.4g) look like "
+            "%s: a wrong unit moves the arm to the wrong place",
+            j->action, unit, c->range[a].estimated ? "about " : "", c->range[a].lo,
+            c->range[a].hi, guess);
     if (!isnan(j->scale) && !isnan(natural) && fabs(fabs(j->scale) / natural - 1) > 0.01)
         check_note(c, "%s: scale %g, but %s alone would be %.7g (or its negative)",
                    j->name, j->scale, unit, natural);
+}
+
+// Nobody's arm joint turns three times a second; 120 stands for degrees.
+static void judge_speed(struct check *c, int a, const struct config_joint *j)
+{
+    if (j->velocity > FAST && strcmp(c->side.units[a], "m") != 0)
+        check_note(c,
+                   "%s: velocity %g rad/s is %.0f degrees a second: were degrees meant? "
+                   "Those would be %.3g rad/s",
+                   j->name, j->velocity, j->velocity * DEGREES, j->velocity / DEGREES);
 }
 
 static void judge_range(struct check *c, int a, const struct config_joint *j)
 {
     double lo, hi, slack = 0.02 * (j->max - j->min);
 
-    if (!check_seen(c, a, &lo, &hi))
+    // Three deviations reach beyond what was there, and past a limit that was kept.
+    if (!check_seen(c, a, &lo, &hi) || c->range[a].estimated)
         return;
     if (lo < j->min - slack || hi > j->max + slack)
         check_note(
@@ -61,8 +77,16 @@ static void judge_output(struct check *c, int a, const struct config_joint *j)
     if (lo < r->lo - span || hi > r->hi + span)
         check_note(c,
                    "%s: for a grey image the policy answers %.4g .. %.4g, training saw "
-                   "%.4g .. %.4g: are these the statistics of these weights?",
-                   j->action, lo, hi, r->lo, r->hi);
+                   "%s%.4g .. %.4g: are these the statistics of these weights?",
+                   j->action, lo, hi, r->estimated ? "about " : "", r->lo, r->hi);
+}
+
+static void judge_normalisation(struct check *c, int a, const struct config_joint *j)
+{
+    double span = c->range[a].hi - c->range[a].lo;
+
+    if (!c->range[a].known)
+        return;
     if (strcmp(c->info->norm_action, "IDENTITY") == 0 && span > 20)
         check_note(c,
                    "%s: actions are not normalised (IDENTITY) although they span %.4g: a "
@@ -76,7 +100,8 @@ static void judge_joints(struct check *c)
         const struct config_joint *j = &c->cfg.joint[c->binding.joint_of[a]];
         judge_unit(c, a, j);
         judge_range(c, a, j);
-        judge_output(c, a, j);
+        judge_speed(c, a, j);
+        judge_normalisation(c, a, j);
         if (j->following_error <= 0 && j->blend)
             check_note(
                 c, "%s: following_error is not watched: a collision will not be noticed",
@@ -86,30 +111,55 @@ static void judge_joints(struct check *c)
 
 // ---- rates and ages -------------------------------------------------------------------
 
-// Row steps between two inferences, in effect.
-static double requery_rows(const struct check *c)
+static bool averages(const struct check *c)
 {
-    double busy = c->latency_ms * c->side.rate_hz / 1000;
-
-    return fmax(busy, config_every_rows(&c->cfg, c->info));
+    return c->cfg.chunks.mode != CHUNK_REPLACE && c->cfg.chunks.mode != CHUNK_CROSSFADE &&
+           c->cfg.chunks.mode != CHUNK_LATEST_ONLY;
 }
 
+// Of the file alone: how often an inference is asked for.
 static void judge_chunks(struct check *c)
 {
-    bool averaging = c->cfg.chunks.mode != CHUNK_REPLACE &&
-                     c->cfg.chunks.mode != CHUNK_CROSSFADE &&
-                     c->cfg.chunks.mode != CHUNK_LATEST_ONLY;
-    double rows = requery_rows(c);
+    int rows = config_every_rows(&c->cfg, c->info);
 
-    if (!averaging && rows < c->info->n_action_steps)
+    if (!averages(c) && rows < c->info->n_action_steps)
         check_note(c,
-                   "a new chunk every %.1f rows, configured in training to run %d: "
-                   "policies may stall when they re-decide so often without ensembling; "
-                   "compare with chunks.mode: ensemble, or inference.trigger: rows",
-                   rows, c->info->n_action_steps);
+                   "a new chunk every %d %s, configured in training to run %d: policies "
+                   "may stall when they re-decide so often without ensembling; compare "
+                   "with chunks.mode: ensemble, or inference.trigger: rows",
+                   rows, rows == 1 ? "row at best" : "rows", c->info->n_action_steps);
+    if (c->info->has_ensemble_coeff && c->cfg.chunks.mode != CHUNK_ENSEMBLE)
+        check_note(c,
+                   "the checkpoint asks for temporal ensembling (coefficient %g), but "
+                   "chunks.mode is another: it will move otherwise than in training's "
+                   "evaluation",
+                   (double)c->info->ensemble_coeff);
     if (c->cfg.control.rate_hz < c->side.rate_hz)
         check_note(c, "control.rate_hz %g is below the policy's %g: rows are left out",
                    c->cfg.control.rate_hz, c->side.rate_hz);
+}
+
+// Of the latency too.
+static void judge_latency(struct check *c)
+{
+    double rows = c->latency_ms * c->side.rate_hz / 1000, used = c->loop.chunks.rows;
+    int every = config_every_rows(&c->cfg, c->info);
+    double asked = c->side.rate_hz / every;
+    bool continuous = c->cfg.inference.trigger == TRIGGER_CONTINUOUS;
+
+    // Continuous asks for no rate; averaging was made for a chunk per row.
+    if ((averages(c) || !continuous) && asked > 1000 / c->latency_ms)
+        check_note(c,
+                   "%.4g inferences a second are asked for (one %s), but this machine "
+                   "makes at most %.1f: chunks will come less often than that",
+                   asked, continuous ? "per row" : "per inference.every_rows",
+                   1000 / c->latency_ms);
+    if (rows > used / 2)
+        check_note(c,
+                   "%.1f of the %.0f rows used of a chunk are over when it is there: the "
+                   "arm acts on what was seen long before; raise policy.threads, use a "
+                   "faster machine or train on smaller images",
+                   rows, used);
 }
 
 static void judge_skew(struct check *c)
@@ -196,13 +246,21 @@ static int judge_machine(struct check *c)
     return 0;
 }
 
+void check_judge_static(struct check *c)
+{
+    judge_joints(c);
+    judge_chunks(c);
+    judge_skew(c);
+}
+
 int check_judge(struct check *c)
 {
     int rc;
 
-    judge_joints(c);
-    judge_chunks(c);
-    judge_skew(c);
+    check_judge_static(c);
+    for (int a = 0; a < c->binding.n; a++)
+        judge_output(c, a, &c->cfg.joint[c->binding.joint_of[a]]);
+    judge_latency(c);
     rc = judge_age(c);
     return rc ? rc : judge_machine(c);
 }

@@ -36,7 +36,7 @@ static void policy_facts(struct check *c)
               p->n_heads, p->dim_feedforward, p->n_encoder_layers, p->n_decoder_layers,
               p->pre_norm ? "pre" : "post");
     table_row(t, "parameters\t%.1f million", (double)p->parameters / 1e6);
-    table_row(t, "state, action\t%d values, %d values", p->state_dim, p->action_dim);
+    table_row(t, "state, action\t%d and %d values", p->state_dim, p->action_dim);
     table_row(t, "normalisation\tstate %s, images %s, action %s", p->norm_state,
               p->n_cameras ? p->norm_visual : "-", p->norm_action);
     table_row(t, "chunk\t%d rows at %g Hz = %.4g s; n_action_steps %d", p->chunk_size,
@@ -73,7 +73,8 @@ static void limit_table(struct check *c)
 {
     const struct binding *b = &c->binding;
     double lo, hi, time, distance;
-    char seen[64], jerk[32], following[32];
+    bool estimated = false;
+    char seen[80], jerk[32], following[32];
 
     table_row(&c->table,
               "robot joint\tposition\tseen in "
@@ -84,7 +85,9 @@ static void limit_table(struct check *c)
         guard_stopping(&c->loop.limits, i, &time, &distance);
         snprintf(seen, sizeof seen, "?");
         if (check_seen(c, a, &lo, &hi))
-            snprintf(seen, sizeof seen, "%.3f .. %.3f", lo, hi);
+            snprintf(seen, sizeof seen, "%s%.3f .. %.3f",
+                     c->range[a].estimated ? "about " : "", lo, hi);
+        estimated = estimated || c->range[a].estimated;
         snprintf(jerk, sizeof jerk, j->jerk > 0 ? "%g" : "none", j->jerk);
         snprintf(following, sizeof following,
                  j->following_error > 0 ? "%g" : "not watched", j->following_error);
@@ -95,6 +98,10 @@ static void limit_table(struct check *c)
     fprintf(c->out, "\nLimits: rad, rad/s, rad/s^2, rad/s^3 (metres for sliding joints); "
                     "stops from top speed\n");
     table_print(&c->table, c->out);
+    if (estimated)
+        fprintf(c->out,
+                "  about: the checkpoint has no minimum and maximum; mean +- 3 std "
+                "stand in for them\n");
 }
 
 static void camera_table(struct check *c)
@@ -141,8 +148,9 @@ static void rate_table(struct check *c)
     if (cfg->inference.trigger == TRIGGER_CONTINUOUS)
         table_row(t, "inference\tas soon as the last one is done");
     else
-        table_row(t, "inference\tevery %d rows = %.4g ms",
+        table_row(t, "inference\tevery %d row%s at most = %.4g ms",
                   config_every_rows(cfg, c->info),
+                  PLURAL(config_every_rows(cfg, c->info)),
                   1000 * config_every_rows(cfg, c->info) / c->side.rate_hz);
     table_row(t,
               "chunks\t%s, %s interpolation, %d of %d rows used; fade %.4g ms, ensemble "
@@ -176,19 +184,28 @@ void check_report_static(struct check *c)
 void check_report_measured(struct check *c)
 {
     struct table *t = &c->table;
+    int every = config_every_rows(&c->cfg, c->info);
+    int core = c->cfg.control.cpu >= 0 ? c->cfg.control.cpu : rt_choose_cpu();
 
     table_row(t,
               "inference\t%.2f ms, median of %d on a grey image: at most %.1f a second",
               c->latency_ms, CHECK_RUNS, 1000 / c->latency_ms);
     table_row(t, "in rows\t%.2f of %d rows pass while a chunk is computed",
               c->latency_ms * c->side.rate_hz / 1000, c->loop.chunks.rows);
+    if (c->cfg.inference.trigger == TRIGGER_ROWS)
+        table_row(t,
+                  "new chunk\tevery %d row%s at most; with this latency after about %d",
+                  every, PLURAL(every), check_lead_rows(c));
     table_row(t, "scheduling\t%s", c->granted);
     table_row(t, "memory lock\t%s",
               !c->cfg.control.lock_memory ? "not asked for"
               : c->lockable               ? "possible"
                                           : "RLIMIT_MEMLOCK is too low");
-    table_row(t, "cores\t%d, the loop on %d (-1 = any)", rt_cpu_count(),
-              c->cfg.control.cpu >= 0 ? c->cfg.control.cpu : rt_choose_cpu());
+    if (core >= 0)
+        table_row(t, "cores\t%d; the loop's is number %d (%s)", rt_cpu_count(), core,
+                  c->cfg.control.cpu >= 0 ? "control.cpu" : "chosen");
+    else
+        table_row(t, "cores\t%d; the loop may run on any", rt_cpu_count());
     fprintf(c->out, "\nMeasured here\n");
     table_print(t, c->out);
 }

@@ -4,8 +4,9 @@
 // refused at 64 KiB. The arena gives zeroed memory and its free does nothing, which also
 // disarms what 1.4.1 does with pointers that it never set when it cleans up after an
 // error.
-#include "daemon/codec.h"
+#include "daemon/codec_impl.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 struct codec {
     int n;
     char *name[ACTD_MAX_JOINTS]; // (n)
+    char why[CODEC_WHY_MAX];     // of the last refusal
     size_t used;                 // of the arena, a multiple of ALIGN
     _Alignas(ALIGN) unsigned char arena[ARENA];
 };
@@ -68,6 +70,16 @@ void codec_free(struct codec *c)
     free(c);
 }
 
+char *codec_why_text(struct codec *c)
+{
+    return c ? c->why : NULL;
+}
+
+const char *codec_why(const struct codec *c)
+{
+    return c->why;
+}
+
 static void *arena_alloc(void *data, size_t size)
 {
     struct codec *c = data;
@@ -99,24 +111,105 @@ static bool plausible(double x)
     return isfinite(x) && fabs(x) < PLAUSIBLE;
 }
 
-static enum codec_verdict joints_check(const struct codec *c,
-                                       const Foxglove__JointStates *m,
+// Of the joints not seen, the one that shares the longest beginning with a name that is
+// none: "elbow" and "elbow_flex.pos" both mean elbow_flex. NULL when little is shared.
+static const char *joint_like(const struct codec *c, const char *name, const bool *seen)
+{
+    const char *best = NULL;
+    size_t most = 0;
+
+    for (int i = 0; i < c->n; i++) {
+        const char *joint = c->name[i];
+        size_t same = 0;
+
+        while (joint[same] &&
+               tolower((unsigned char)joint[same]) == tolower((unsigned char)name[same]))
+            same++;
+        if (seen[i] || same <= most || (same < 3 && joint[same]))
+            continue;
+        most = same;
+        best = joint;
+    }
+    return best;
+}
+
+static enum codec_verdict refuse_stranger(struct codec *c, const char *name,
+                                          const bool *seen, bool missing)
+{
+    const char *like = joint_like(c, name, seen);
+    char a[CODEC_QUOTE], b[CODEC_QUOTE];
+
+    codec_quote(a, name, strlen(name));
+    if (!missing)
+        return codec_refuse(c, CODEC_WRONG_NAMES, "one joint too many: '%s'", a);
+    if (!like)
+        return codec_refuse(c, CODEC_WRONG_NAMES, "'%s' is no joint of this robot", a);
+    return codec_refuse(c, CODEC_WRONG_NAMES, "'%s' is no joint of this robot (%s?)", a,
+                        codec_quote(b, like, strlen(like)));
+}
+
+// What is wrong with the names: a stranger, a double, or one missing; in this order,
+// since a misspelt joint is missing as well. Of very many joints only the first are
+// looked at.
+static enum codec_verdict wrong_names(struct codec *c, const Foxglove__JointStates *m)
+{
+    const char *stranger = NULL, *twice = NULL, *missing = NULL;
+    bool seen[ACTD_MAX_JOINTS] = {false};
+    char quoted[CODEC_QUOTE];
+
+    for (size_t i = 0; i < m->n_joints && i < 2 * ACTD_MAX_JOINTS; i++) {
+        int j = joint_index(c, m->joints[i]->name);
+
+        if (j < 0)
+            stranger = stranger ? stranger : m->joints[i]->name;
+        else if (seen[j])
+            twice = twice ? twice : c->name[j];
+        else
+            seen[j] = true;
+    }
+    for (int j = c->n; j-- > 0;)
+        missing = seen[j] ? missing : c->name[j];
+    if (stranger)
+        return refuse_stranger(c, stranger, seen, missing != NULL);
+    if (twice)
+        return codec_refuse(c, CODEC_WRONG_NAMES, "joint '%s' comes twice",
+                            codec_quote(quoted, twice, strlen(twice)));
+    if (missing)
+        return codec_refuse(c, CODEC_WRONG_NAMES, "joint '%s' is missing",
+                            codec_quote(quoted, missing, strlen(missing)));
+    return codec_refuse(c, CODEC_WRONG_NAMES, "%zu joints, and this robot has %d",
+                        m->n_joints, c->n);
+}
+
+static enum codec_verdict not_finite(struct codec *c, const Foxglove__JointState *s)
+{
+    bool position = !plausible(s->position);
+    char quoted[CODEC_QUOTE];
+
+    return codec_refuse(c, CODEC_NOT_FINITE, "the %s of joint '%s' is %g: send %s",
+                        position ? "position" : "velocity",
+                        codec_quote(quoted, s->name, strlen(s->name)),
+                        position ? s->position : s->velocity,
+                        position ? "rad (m)" : "rad/s (m/s), or none");
+}
+
+static enum codec_verdict joints_check(struct codec *c, const Foxglove__JointStates *m,
                                        struct joint_sample *out)
 {
     bool seen[ACTD_MAX_JOINTS] = {false};
 
     if (m->n_joints == 0)
-        return CODEC_EMPTY;
+        return codec_refuse(c, CODEC_EMPTY, "there are no joints in it");
     if (m->n_joints != (size_t)c->n)
-        return CODEC_WRONG_NAMES;
+        return wrong_names(c, m);
     for (int i = 0; i < c->n; i++) {
         const Foxglove__JointState *s = m->joints[i];
         int j = joint_index(c, s->name);
 
         if (j < 0 || seen[j])
-            return CODEC_WRONG_NAMES;
+            return wrong_names(c, m);
         if (!plausible(s->position) || !plausible(s->velocity))
-            return CODEC_NOT_FINITE;
+            return not_finite(c, s);
         seen[j] = true;
         out->pos[j] = s->position;
         out->vel[j] = s->velocity;
@@ -132,17 +225,19 @@ enum codec_verdict codec_joints(struct codec *c, const void *data, size_t size,
     const Foxglove__JointStates *m;
 
     if (size > CODEC_JOINTS_MAX)
-        return CODEC_TOO_LARGE;
+        return codec_refuse(c, CODEC_TOO_LARGE, "%zu bytes, %d at most", size,
+                            CODEC_JOINTS_MAX);
     if (size == 0)
-        return CODEC_EMPTY;
+        return codec_refuse(c, CODEC_EMPTY, "the message has no bytes");
     c->used = 0;
     m = foxglove__joint_states__unpack(&arena, size, data);
     if (!m)
-        return CODEC_UNPARSABLE;
+        return codec_refuse(c, CODEC_UNPARSABLE, "not a foxglove.JointStates message");
     *stamp_wall_ns = 0;
     if (m->timestamp &&
         codec_wall(m->timestamp->seconds, m->timestamp->nanos, stamp_wall_ns) != CODEC_OK)
-        return CODEC_BAD_STAMP;
+        return codec_refuse(c, CODEC_BAD_STAMP, "its stamp, %lld s and %d ns, is no time",
+                            (long long)m->timestamp->seconds, (int)m->timestamp->nanos);
     return joints_check(c, m, out);
 }
 

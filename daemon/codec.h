@@ -29,10 +29,13 @@ enum codec_verdict {
 #define CODEC_VERDICTS 9
 const char *codec_verdict_name(enum codec_verdict v); // any thread class
 
+#define CODEC_WHY_MAX 160 // bytes of a sentence about a refusal, its end included
+#define CODEC_JUMP_MS 500 // that a sender's clock may jump
+
 // Maps one sender's stamps to our clock: keeps the smallest seen difference between
 // receipt and stamp, forgetting slowly, so that one late message does not shift it. A
 // stamp of 0 means "not given": receipt counts. A sender's clock that jumps by more than
-// 500 ms is refused until codec_stamp_reset, or until nothing was accepted for 2 s: by
+// CODEC_JUMP_MS is refused until codec_stamp_reset, or until nothing was accepted for 2 s: by
 // then the ladder has stopped the arm, so that what is learned anew moves nothing.
 struct codec_stamp {
     int64_t offset_ns;     // monotonic minus sender's wall clock
@@ -53,6 +56,14 @@ struct codec; // the parser's arena and the names of the joints; one per thread
 int codec_new(struct codec **out, const char *const *names, int n);
 void codec_free(struct codec *c); // plain; NULL is fine
 
+// Why the last message that this codec refused was: a sentence of ASCII, in which words
+// of the sender are cut and escaped. io, on the codec's thread. "" before the first.
+const char *codec_why(const struct codec *c);
+// The sentence for a stamp that codec_stamp_map has just refused (-ERANGE), by how much.
+// io. c may be NULL. Returns CODEC_BAD_STAMP.
+enum codec_verdict codec_refuse_stamp(struct codec *c, const struct codec_stamp *s,
+                                      int64_t stamp_wall_ns, ns_t received_ns);
+
 // foxglove.JointStates. io. Every configured joint must be there exactly once, no other;
 // any order. Fills pos, vel, n; stamp_wall_ns is the sender's. No allocation outside the
 // arena.
@@ -61,7 +72,8 @@ enum codec_verdict codec_joints(struct codec *c, const void *data, size_t size,
 
 // A camera frame, CompressedImage or RawImage (told apart by the wire type of field 2),
 // not yet decoded; `data` points into the message. plain or io. Read without protobuf-c,
-// which would copy the pixels; allocates nothing, so c may be NULL.
+// which would copy the pixels; allocates nothing. c keeps the sentence about a refusal
+// and may be NULL. The format of a CompressedImage may be "jpeg" or "jpg".
 struct codec_frame {
     enum { CODEC_JPEG, CODEC_RGB8, CODEC_BGR8, CODEC_MONO8 } format;
     int64_t stamp_wall_ns;

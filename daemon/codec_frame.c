@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/camera.h"
-#include "daemon/codec.h"
+#include "daemon/codec_impl.h"
 #include "daemon/jpeg.h"
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LENGTH = 2, WIRE_32 = 5 };
@@ -151,48 +151,91 @@ static bool text_is(const struct field *f, const char *text)
     return f->number != 0 && left(&f->body) == n && memcmp(f->body.at, text, n) == 0;
 }
 
-static enum codec_verdict compressed(const struct field *field, struct codec_frame *out)
+static enum codec_verdict unparsable(struct codec *c)
 {
+    return codec_refuse(c, CODEC_UNPARSABLE,
+                        "neither a foxglove.CompressedImage nor a foxglove.RawImage");
+}
+
+static enum codec_verdict refuse_word(struct codec *c, const char *what,
+                                      const struct field *f, const char *remedy)
+{
+    char quoted[CODEC_QUOTE];
+
+    if (f->number == 0)
+        return codec_refuse(c, CODEC_BAD_FORMAT, "it has no %s: %s", what, remedy);
+    return codec_refuse(c, CODEC_BAD_FORMAT, "%s '%s' is not read: %s", what,
+                        codec_quote(quoted, f->body.at, left(&f->body)), remedy);
+}
+
+static enum codec_verdict refuse_size(struct codec *c, uint64_t width, uint64_t height)
+{
+    return codec_refuse(c, CODEC_BAD_SIZE,
+                        "%llu x %llu pixels: 1 x 1 to %d x %d are read",
+                        (unsigned long long)width, (unsigned long long)height,
+                        CAMERA_MAX_WIDTH, CAMERA_MAX_HEIGHT);
+}
+
+static enum codec_verdict compressed(struct codec *c, const struct field *field,
+                                     struct codec_frame *out)
+{
+    const char *why;
+    enum codec_verdict v;
+
     if (!absent_or(&field[3], WIRE_LENGTH) || !absent_or(&field[4], WIRE_LENGTH))
-        return CODEC_UNPARSABLE;
+        return unparsable(c);
     out->format = CODEC_JPEG;
     out->data = field[2].body.at;
     out->size = left(&field[2].body);
     out->step = 0;
     if (out->size == 0)
-        return CODEC_EMPTY;
-    if (!text_is(&field[3], "jpeg"))
-        return CODEC_BAD_FORMAT;
-    return jpeg_header(out->data, out->size, &out->width, &out->height);
+        return codec_refuse(c, CODEC_EMPTY, "its data is empty");
+    if (!text_is(&field[3], "jpeg") && !text_is(&field[3], "jpg"))
+        return refuse_word(c, "format", &field[3], "send jpeg");
+    v = jpeg_examine(out->data, out->size, &out->width, &out->height, &why);
+    if (v == CODEC_BAD_SIZE)
+        return refuse_size(c, (uint64_t)out->width, (uint64_t)out->height);
+    return v == CODEC_OK ? v : codec_refuse(c, v, "%s", why);
 }
 
 // Rows lie `step` bytes apart and fill the data exactly.
-static enum codec_verdict raw_size(const struct field *field, uint64_t channels,
-                                   struct codec_frame *out)
+static enum codec_verdict raw_size(struct codec *c, const struct field *field,
+                                   uint64_t channels, struct codec_frame *out)
 {
     uint64_t width = field[2].value, height = field[3].value, step = field[5].value;
 
     if (width == 0 || width > CAMERA_MAX_WIDTH || height == 0 ||
         height > CAMERA_MAX_HEIGHT)
-        return CODEC_BAD_SIZE;
-    if (step < width * channels || step > INT_MAX || step * height != out->size)
-        return CODEC_BAD_SIZE;
+        return refuse_size(c, width, height);
+    if (step < width * channels)
+        return codec_refuse(
+            c, CODEC_BAD_SIZE,
+            "step %llu is shorter than a row of %llu pixels of %llu bytes",
+            (unsigned long long)step, (unsigned long long)width,
+            (unsigned long long)channels);
+    if (step > INT_MAX || step * height != out->size)
+        return codec_refuse(c, CODEC_BAD_SIZE,
+                            "data has %zu bytes, and step %llu times height %llu is %llu",
+                            out->size, (unsigned long long)step,
+                            (unsigned long long)height,
+                            (unsigned long long)(step * height));
     out->width = (int)width;
     out->height = (int)height;
     out->step = (int)step;
     return CODEC_OK;
 }
 
-static enum codec_verdict raw(const struct field *field, struct codec_frame *out)
+static enum codec_verdict raw(struct codec *c, const struct field *field,
+                              struct codec_frame *out)
 {
     if (!absent_or(&field[3], WIRE_32) || !absent_or(&field[4], WIRE_LENGTH) ||
         !absent_or(&field[5], WIRE_32) || !absent_or(&field[6], WIRE_LENGTH) ||
         !absent_or(&field[7], WIRE_LENGTH))
-        return CODEC_UNPARSABLE;
+        return unparsable(c);
     out->data = field[6].body.at;
     out->size = left(&field[6].body);
     if (out->size == 0)
-        return CODEC_EMPTY;
+        return codec_refuse(c, CODEC_EMPTY, "its data is empty");
     if (text_is(&field[4], "rgb8"))
         out->format = CODEC_RGB8;
     else if (text_is(&field[4], "bgr8"))
@@ -200,8 +243,8 @@ static enum codec_verdict raw(const struct field *field, struct codec_frame *out
     else if (text_is(&field[4], "mono8"))
         out->format = CODEC_MONO8;
     else
-        return CODEC_BAD_FORMAT;
-    return raw_size(field, out->format == CODEC_MONO8 ? 1 : 3, out);
+        return refuse_word(c, "encoding", &field[4], "rgb8, bgr8, mono8");
+    return raw_size(c, field, out->format == CODEC_MONO8 ? 1 : 3, out);
 }
 
 enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
@@ -210,18 +253,22 @@ enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
     struct field field[FIELDS] = {{0}};
     struct stamp s = {0, 0};
 
-    (void)c;
     if (size > CODEC_FRAME_MAX)
-        return CODEC_TOO_LARGE;
+        return codec_refuse(c, CODEC_TOO_LARGE, "%zu bytes, %d at most", size,
+                            CODEC_FRAME_MAX);
     if (size == 0)
-        return CODEC_EMPTY;
+        return codec_refuse(c, CODEC_EMPTY, "the message has no bytes");
     if (!read_message((struct reader){data, (const uint8_t *)data + size}, field, &s))
-        return CODEC_UNPARSABLE;
+        return unparsable(c);
     if (codec_wall(s.seconds, s.nanos, &out->stamp_wall_ns) != CODEC_OK)
-        return CODEC_BAD_STAMP;
+        return codec_refuse(c, CODEC_BAD_STAMP, "its stamp, %lld s and %d ns, is no time",
+                            (long long)s.seconds, (int)s.nanos);
     if (field[2].number == 0)
-        return CODEC_EMPTY;
+        return codec_refuse(
+            c, CODEC_EMPTY,
+            "it has neither data (of a CompressedImage) nor a width (of a "
+            "RawImage)");
     if (field[2].wire == WIRE_LENGTH)
-        return compressed(field, out);
-    return field[2].wire == WIRE_32 ? raw(field, out) : CODEC_UNPARSABLE;
+        return compressed(c, field, out);
+    return field[2].wire == WIRE_32 ? raw(c, field, out) : unparsable(c);
 }

@@ -6,7 +6,7 @@
 
 #include "daemon/codec.h"
 
-#define JUMP_NS   (500 * NS_PER_MS)
+#define JUMP_NS   (CODEC_JUMP_MS * NS_PER_MS)
 #define SILENT_NS (2 * NS_PER_S)
 // The kept minimum rises by 1/2000 of the time that passes: 500 ppm, as fast as the
 // kernel slews a clock, five times what a poor crystal drifts. At 100 Hz it forgets 5 us

@@ -134,6 +134,15 @@ static int check_name(const struct reader *r, const char *section, const struct 
     return refuse_key(r, n, path, why);
 }
 
+// Where a key's value stands, else where its section does.
+static struct config_place place_of(const struct ynode *section, const char *key)
+{
+    const struct ynode *v = ynode_get(section, key);
+
+    return v ? (struct config_place){v->line, v->column}
+             : (struct config_place){section->key_line, section->key_column};
+}
+
 static int read_cameras(const struct reader *r, const struct ynode *n)
 {
     int rc = n ? expect_map(r, n, "cameras") : 0;
@@ -144,6 +153,8 @@ static int read_cameras(const struct reader *r, const struct ynode *n)
         struct config_camera *c = &r->cfg->camera[r->cfg->n_cameras++];
         rc = check_name(r, "cameras", v, true);
         snprintf(c->name, sizeof c->name, "%s", v->key);
+        c->key_at = place_of(v, "key");
+        c->endpoint_at = place_of(v, "endpoint");
         rc = rc ? rc : read_section(r, "cameras", v->key, c, v);
     }
     return rc;
@@ -164,6 +175,8 @@ static int read_joints(const struct reader *r, const struct ynode *n)
         rc = check_name(r, "joints", v, false);
         snprintf(j->name, sizeof j->name, "%s", v->key);
         j->scale = NAN;
+        j->state_at = place_of(v, "state");
+        j->action_at = place_of(v, ynode_get(v, "action") ? "action" : "state");
         rc = rc ? rc : read_section(r, "joints", v->key, j, v);
     }
     return rc;
@@ -216,6 +229,8 @@ static int from_tree(struct config *out, const struct ytree *tree,
     out->policy.cpu = -1;
     out->chunks.ensemble_coeff = NAN;
     rc = read_all(&r);
+    if (rc)
+        config_list_edits(tree, err);
     return rc ? rc : config_check(out, tree, err);
 }
 

@@ -20,7 +20,11 @@
 #define CONFIG_PATH 512
 
 struct config_error {
-    char text[768]; // "file:line:column: key: what is wrong; what to do"
+    char text[1536]; // "file:line:column: key: what is wrong; what to do"
+};
+
+struct config_place { // in the file, from 1; 0 = nowhere
+    int line, column;
 };
 
 struct config_joint {
@@ -32,6 +36,7 @@ struct config_joint {
     double velocity, acceleration, jerk, stop_acceleration;
     double following_error; // rad, 0 = not watched
     bool blend;             // false: newest chunk only, no interpolation (grippers)
+    struct config_place state_at, action_at; // of the names, else of the joint
 };
 
 struct config_camera {
@@ -42,6 +47,7 @@ struct config_camera {
     double rate_hz;
     double latency_ms; // exposure to stamp
     bool primary;      // its newest frame is the anchor; default: the first
+    struct config_place key_at, endpoint_at; // else of the camera
 };
 
 enum config_trigger { TRIGGER_CONTINUOUS, TRIGGER_ROWS };

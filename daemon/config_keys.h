@@ -80,11 +80,19 @@ bool config_int(const char *text, int *out);
 // The word EDIT, alone or at the start ("EDIT_joint_1"): a value a person must fill in.
 bool config_is_edit(const char *text);
 
+// After a refusal because of the word EDIT (": fill in"): appends every other value that
+// still is one, by name; nothing to anything else.
+void config_list_edits(const struct ytree *t, struct config_error *err);
+
 // Letters inserted, deleted, changed or swapped with their neighbour to turn a into b.
 int config_distance(const char *a, const char *b);
 
 // For an unknown key: " did you mean 'control.rate_hz'?" or the keys there are. Static or
 // buf.
 const char *config_suggest(const char *section, const char *key, char *buf, size_t size);
+
+// The same for names that lie stride bytes apart: "; did you mean 'x'?" or "".
+const char *config_suggest_name(const char *first, size_t stride, int n, const char *name,
+                                char *buf, size_t size);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/config_keys.h"
 
@@ -183,8 +184,13 @@ static int from_tree(struct config_sidecar *out, const struct ytree *tree,
 {
     struct reader r = {.side = out, .file = ytree_file(tree), .err = err};
 
+    int rc;
+
     memset(out, 0, sizeof *out);
-    return read_sidecar(&r, ytree_root(tree));
+    rc = read_sidecar(&r, ytree_root(tree));
+    if (rc)
+        config_list_edits(tree, err);
+    return rc;
 }
 
 int config_sidecar_parse(struct config_sidecar *out, const char *file, const char *text,
@@ -209,7 +215,12 @@ int config_sidecar_load(struct config_sidecar *out, const char *dir,
 
     snprintf(file, sizeof file, "%.511s/policy.yaml", dir);
     rc = ytree_load(&tree, file, err);
-    if (rc == -ENOENT)
+    if (rc == -ENOENT && access(dir, F_OK) != 0)
+        snprintf(err->text, sizeof err->text,
+                 "%.500s: no such directory; policy.directory must name the checkpoint's "
+                 "(a relative path counts from the file that says so)",
+                 dir);
+    else if (rc == -ENOENT)
         snprintf(err->text, sizeof err->text,
                  "%.300s: not there; `actd init %.300s` writes it (joint names, rate and "
                  "units, which a checkpoint does not carry)",

@@ -87,3 +87,21 @@ const char *config_suggest(const char *section, const char *key, char *buf, size
     list(section, buf, size);
     return buf;
 }
+
+const char *config_suggest_name(const char *first, size_t stride, int n, const char *name,
+                                char *buf, size_t size)
+{
+    int distance = least(3, (int)strnlen(name, LONGEST) / 2) + 1;
+    const char *best = NULL;
+
+    for (int i = 0; i < n; i++) {
+        int d = config_distance(first + (size_t)i * stride, name);
+        if (d < distance) {
+            distance = d;
+            best = first + (size_t)i * stride;
+        }
+    }
+    snprintf(buf, size, "%s%.127s%s", best ? "; did you mean '" : "", best ? best : "",
+             best ? "'?" : "");
+    return buf;
+}

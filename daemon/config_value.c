@@ -255,6 +255,14 @@ static bool wants_editing(const struct ynode *v)
     return found;
 }
 
+// Two good numbers in the wrong order.
+static bool is_swapped(const struct config_key *k, const struct ynode *v, double at[2])
+{
+    return k->type == KEY_RANGE && v->kind == YNODE_LIST && v->n == 2 &&
+           number_of(v->child, &at[0]) && number_of(v->child->next, &at[1]) &&
+           in_bounds(k, at[0]) && in_bounds(k, at[1]) && at[0] >= at[1];
+}
+
 // The nearest word, when one is meant and misspelt.
 static const char *near_word(const struct config_key *k, const struct ynode *v)
 {
@@ -270,6 +278,7 @@ const char *config_key_set(const struct config_key *k, void *scope,
 {
     char expected[200], shown[80];
     const char *near;
+    double range[2];
 
     if (!wants_editing(value) && store(k, (char *)scope + k->offset, value))
         return NULL;
@@ -277,6 +286,9 @@ const char *config_key_set(const struct config_key *k, void *scope,
     near = near_word(k, value);
     if (wants_editing(value))
         snprintf(why, size, "fill in this value: expected %s", expected);
+    else if (is_swapped(k, value, range))
+        snprintf(why, size, "min is not below max: [%g, %g]; expected %s", range[0],
+                 range[1], expected);
     else
         snprintf(why, size, "expected %s, found %s%s%s%s", expected,
                  ynode_shown(value, shown, sizeof shown), near ? "; did you mean '" : "",

@@ -84,6 +84,15 @@ static void camera(const struct explain_source *s, const struct loop_report *now
     int i = silent_camera(s);
     const struct config_camera *c = &s->cfg->camera[i];
     ns_t at = s->board->camera[i].received_ns;
+    for (int k = 0; k < s->cfg->n_cameras; k++) {
+        if (s->board->camera[k].corrupt_in_a_row == 0)
+            continue;
+        snprintf(
+            text, size,
+            "frames of camera %s cannot be decoded: send whole baseline JPEG or raw images",
+            s->cfg->camera[k].name);
+        return;
+    }
     if (at == 0)
         snprintf(text, size,
                  "nothing yet from camera %s on %s: is it running, and does it "

@@ -12,6 +12,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/table.h"
+
 static int no(struct config_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -55,15 +57,25 @@ static int take_dataset(struct init_facts *facts, const char *file,
     if (d.n_action == 0)
         return 0; // a data set without names: made-up ones stay
     if (d.n_action != c->action_dim || (d.n_state != c->state_dim && c->state_dim > 0))
-        return no(err, EINVAL,
-                  "%.300s names %d states and %d actions, but the checkpoint has %d and "
-                  "%d; name the data set it was trained on",
-                  file, d.n_state, d.n_action, c->state_dim, c->action_dim);
+        return no(
+            err, EINVAL,
+            "%.300s names %d state%s and %d action%s, but the checkpoint has %d and "
+            "%d; name the data set it was trained on",
+            file, d.n_state, PLURAL(d.n_state), d.n_action, PLURAL(d.n_action),
+            c->state_dim, c->action_dim);
     memcpy(facts->side.action, d.action, sizeof d.action);
     if (c->state_dim > 0)
         memcpy(facts->side.state, d.state, sizeof d.state);
     facts->named = true;
     return 0;
+}
+
+// Under another name this might be a gripper's 0..1.
+static bool within_0_1(const struct units_range *r)
+{
+    double mean = (r->lo + r->hi) / 2;
+
+    return r->estimated ? mean >= 0 && mean <= 1 : r->lo >= -0.1 && r->hi <= 1.1;
 }
 
 // A guess is written down only where it cannot be mistaken for another; it would load
@@ -78,7 +90,7 @@ static const char *decide_unit(const struct init_facts *facts, int i)
 
     if (units_is_so_arm(facts->robot_type))
         return r->known && !rad && units_is_gripper(facts->side.action[i]) ? "0_100" : "";
-    if (!facts->named && (!rad || (r->lo >= -0.1 && r->hi <= 1.1)))
+    if (!facts->named && (!rad || within_0_1(r)))
         return "";
     return units_is_sure(looks) ? looks : "";
 }
@@ -160,11 +172,13 @@ static int keep_sidecar(struct init_facts *facts, const struct lerobot_checkpoin
     if (rc)
         return rc;
     if (facts->side.n_action != c->action_dim || facts->side.n_state != c->state_dim)
-        return no(err, EINVAL,
-                  "%.300s/policy.yaml names %d states and %d actions, but the checkpoint "
-                  "has %d and %d; --force writes a new one",
-                  facts->directory, facts->side.n_state, facts->side.n_action,
-                  c->state_dim, c->action_dim);
+        return no(
+            err, EINVAL,
+            "%.300s/policy.yaml names %d state%s and %d action%s, but the checkpoint "
+            "has %d and %d; --force writes a new one",
+            facts->directory, facts->side.n_state, PLURAL(facts->side.n_state),
+            facts->side.n_action, PLURAL(facts->side.n_action), c->state_dim,
+            c->action_dim);
     facts->kept = facts->named = true;
     facts->side.n_cameras = c->n_cameras;
     for (int i = 0; i < c->n_cameras; i++)

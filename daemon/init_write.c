@@ -48,20 +48,20 @@ static void write_seen(FILE *f, const struct units_range *r, double scale, int d
 
 static void write_how_to_tell(FILE *f, const struct init_facts *facts)
 {
-    bool so = units_is_so_arm(facts->robot_type), either = so;
+    bool so = units_is_so_arm(facts->robot_type), both = false;
 
     for (int i = 0; i < facts->side.n_action; i++)
-        either = either || strcmp(facts->looks[i], UNITS_ARM_EITHER) == 0;
-    if (either)
-        fputs(
-            "#\n# deg or m100_100? Both fit these statistics. LeRobot recorded its arms "
-            "in m100_100 from\n# mid-2025 to 0.4.3, in degrees since 0.4.4 and wherever "
-            "use_degrees was true, and before\n# mid-2025 in degrees with another zero. "
-            "To tell: a joint at its calibrated end reads exactly\n# -100 or 100 in "
-            "m100_100; in degrees it reads what a protractor does. In the data set, any\n"
-            "# arm value beyond 100 means deg; several joints that end at exactly 100 "
-            "mean m100_100.\n",
-            f);
+        both = both || strcmp(facts->looks[i], UNITS_ARM_EITHER) == 0;
+    if (so || both)
+        fprintf(
+            f,
+            "#\n# deg or m100_100? %s. LeRobot recorded its arms in\n# m100_100 from "
+            "mid-2025 to 0.4.3, in degrees since 0.4.4 or where use_degrees was true, "
+            "and\n# before mid-2025 in degrees with another zero. To tell: a joint at "
+            "its calibrated end reads\n# exactly -100 or 100 in m100_100, and what a "
+            "protractor shows in degrees. In the data set, an\n# arm value beyond 100 "
+            "means deg; several joints that end at exactly 100 mean m100_100.\n",
+            both ? "Both fit these statistics" : "An SO arm has been either");
     if (so)
         fputs("# The gripper of an SO arm is always 0_100.\n", f);
     if (!facts->named)
@@ -85,7 +85,8 @@ static void write_units(FILE *f, const struct init_facts *facts)
         fprintf(f, "  %s: %s", yaml_text(s->action[i], buf, sizeof buf),
                 *s->units[i] ? s->units[i] : "EDIT");
         if (r->known && !*s->units[i])
-            fprintf(f, "  # looks like %s; ", facts->looks[i]);
+            fprintf(f, "  # looks like %s%s; ", facts->looks[i],
+                    facts->named ? "" : ", or a gripper");
         else if (r->known)
             fprintf(f, "  # ");
         if (r->known)

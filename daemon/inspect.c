@@ -63,7 +63,7 @@ static void feature(struct inspect *s, const char *what, const struct norm_stats
     const char *guess[ACTD_MAX_JOINTS];
     char lo[24], hi[24], mean[24], std[24];
 
-    fprintf(s->out, "\n%s: %d values, %s\n", what, n, norm_mode_name(mode));
+    fprintf(s->out, "\n%s: %d value%s, %s\n", what, n, PLURAL(n), norm_mode_name(mode));
     if (n > ACTD_MAX_JOINTS || n == 0)
         return;
     units_ranges(&p, range, n);
@@ -91,7 +91,10 @@ static void sidecar(struct inspect *s, const char *dir)
     char path[CONFIG_PATH + 16];
 
     snprintf(path, sizeof path, "%.511s/policy.yaml", dir);
-    if (access(path, F_OK) != 0)
+    if (s->c->env_dim)
+        fprintf(s->out,
+                "\nactd init writes no policy.yaml for it: see environment above\n");
+    else if (access(path, F_OK) != 0)
         fprintf(
             s->out,
             "\nThere is no policy.yaml yet; `actd init %s` writes it, and a robot.yaml\n",
@@ -99,8 +102,10 @@ static void sidecar(struct inspect *s, const char *dir)
     else if (config_sidecar_load(&s->side, dir, &err))
         fprintf(s->out, "\npolicy.yaml is not complete: %s\n", err.text);
     else if (s->side.n_state != s->c->state_dim || s->side.n_action != s->c->action_dim)
-        fprintf(s->out, "\npolicy.yaml does not fit: it names %d states and %d actions\n",
-                s->side.n_state, s->side.n_action);
+        fprintf(s->out,
+                "\npolicy.yaml does not fit: it names %d state%s and %d action%s\n",
+                s->side.n_state, PLURAL(s->side.n_state), s->side.n_action,
+                PLURAL(s->side.n_action));
     else
         s->named = true;
     if (!s->named)
@@ -109,13 +114,13 @@ static void sidecar(struct inspect *s, const char *dir)
         fprintf(s->out, "\npolicy.yaml: recorded at %g Hz\n", s->side.rate_hz);
 }
 
-int inspect_run(const char *dir, const char *stats_tag, FILE *out)
+int inspect_run(const char *dir, const char *stats_tag, FILE *out, FILE *err)
 {
     struct inspect *s = calloc(1, sizeof *s);
-    struct policy_error err = {"out of memory"};
+    struct policy_error why = {"out of memory"};
 
-    if (!s || lerobot_open(&s->c, dir, stats_tag, &err)) {
-        fprintf(out, "REFUSED: %s\n", err.text);
+    if (!s || lerobot_open(&s->c, dir, stats_tag, &why)) {
+        fprintf(err, "REFUSED: %s\n", why.text);
         free(s);
         return EX_CONFIG;
     }
@@ -134,10 +139,14 @@ int inspect_run(const char *dir, const char *stats_tag, FILE *out)
 
 static int usage(FILE *f, int status)
 {
-    fprintf(f, "Usage: actd inspect CHECKPOINT_DIR [--stats-tag NAME]\n\n"
+    fprintf(f, "usage: actd inspect CHECKPOINT_DIR [--stats-tag NAME]\n\n"
                "Prints what is in a LeRobot ACT checkpoint directory: format, network, "
                "cameras,\n"
-               "statistics and what units they look like.\n");
+               "statistics and what units they look like.\n\n"
+               "  --stats-tag NAME  which statistics, for a checkpoint that has several "
+               "groups\n"
+               "  -h, --help        this text\n\n"
+               "exit status: 0 it can be read, 64 usage, 78 refused\n");
     return status;
 }
 
@@ -155,6 +164,6 @@ int inspect_main(int argc, char **argv)
             return c == 'h' ? usage(stdout, EX_OK) : usage(stderr, EX_USAGE);
         tag = optarg;
     }
-    return optind + 1 == argc ? inspect_run(argv[optind], tag, stdout)
+    return optind + 1 == argc ? inspect_run(argv[optind], tag, stdout, stderr)
                               : usage(stderr, EX_USAGE);
 }

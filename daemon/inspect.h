@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-// Returns the exit status: 0 or 78; a refusal's sentence goes to out too.
-int inspect_run(const char *dir, const char *stats_tag, FILE *out);
+// Facts go to out, a refusal's sentence to err. Returns the exit status: 0 or 78.
+int inspect_run(const char *dir, const char *stats_tag, FILE *out, FILE *err);
 
 // argv[0] is "inspect": DIR [--stats-tag NAME]. Returns the exit status: 0, 64 or 78.
 int inspect_main(int argc, char **argv);

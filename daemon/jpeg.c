@@ -14,6 +14,7 @@ struct jpeg {
 enum marker {
     M_SOF0 = 0xc0,
     M_SOF1 = 0xc1,
+    M_SOF2 = 0xc2,
     M_DHT = 0xc4,
     M_JPG = 0xc8,
     M_DAC = 0xcc,
@@ -59,17 +60,27 @@ static bool next_segment(const uint8_t *data, size_t size, size_t *at, struct se
     return true;
 }
 
-// Huffman-coded, sequential, 8 bits a sample; grey or three components.
-static bool frame_header(const struct segment *s, int *width, int *height,
-                         int *components)
+static const char broken[] = "its JPEG header is broken or cut off: send whole files";
+
+// Huffman-coded, sequential, 8 bits a sample; grey or three components. NULL, or what it
+// is instead.
+static const char *frame_header(const struct segment *s, int *width, int *height,
+                                int *components)
 {
-    if (s->marker > M_SOF1 || s->size < 6 || s->body[0] != 8)
-        return false;
+    if (s->marker == M_SOF2)
+        return "progressive JPEG is not read: encode baseline";
+    if (s->marker > M_SOF1)
+        return "lossless, arithmetic or hierarchical JPEG is not read: encode baseline";
+    if (s->size < 6)
+        return broken;
+    if (s->body[0] != 8)
+        return "JPEG of 12 bits is not read: encode 8 bits a sample";
     *height = big16(s->body + 1);
     *width = big16(s->body + 3);
     *components = s->body[5];
-    return (*components == 1 || *components == 3) &&
-           s->size == 6 + 3 * (size_t)*components;
+    if (*components != 1 && *components != 3)
+        return "this JPEG has neither 1 nor 3 components: encode grey or YCbCr";
+    return s->size == 6 + 3 * (size_t)*components ? NULL : broken;
 }
 
 static bool is_frame_header(int marker)
@@ -78,30 +89,48 @@ static bool is_frame_header(int marker)
            marker != M_DAC;
 }
 
-enum codec_verdict jpeg_header(const uint8_t *data, size_t size, int *width, int *height)
+enum codec_verdict jpeg_examine(const uint8_t *data, size_t size, int *width, int *height,
+                                const char **why)
 {
     int components = 0;
     size_t at = 2;
     struct segment s;
 
+    *why = "its data is no JPEG, which begins with FF D8";
     if (size < 4 || data[0] != 0xff || data[1] != 0xd8)
         return CODEC_BAD_FORMAT;
     while (next_segment(data, size, &at, &s)) {
+        *why = "arithmetic JPEG is not read: encode baseline";
         if (s.marker == M_DAC)
             return CODEC_BAD_FORMAT;
         if (is_frame_header(s.marker)) {
-            if (components != 0 || !frame_header(&s, width, height, &components))
+            *why =
+                components != 0 ? broken : frame_header(&s, width, height, &components);
+            if (*why)
                 return CODEC_BAD_FORMAT;
             if (*width == 0 || *width > CAMERA_MAX_WIDTH || *height == 0 ||
                 *height > CAMERA_MAX_HEIGHT)
                 return CODEC_BAD_SIZE;
         }
-        if (s.marker == M_SOS) // all components in the first scan: there is no other
+        if (s.marker == M_SOS) { // all components in the first scan: there is no other
+            *why =
+                components == 0 || s.size == 0
+                    ? broken
+                    : "JPEG of several scans is not read: encode baseline, interleaved";
             return components != 0 && s.size > 0 && s.body[0] == components
                        ? CODEC_OK
                        : CODEC_BAD_FORMAT;
+        }
     }
+    *why = broken;
     return CODEC_BAD_FORMAT;
+}
+
+enum codec_verdict jpeg_header(const uint8_t *data, size_t size, int *width, int *height)
+{
+    const char *why;
+
+    return jpeg_examine(data, size, width, height, &why);
 }
 
 int jpeg_new(struct jpeg **out)

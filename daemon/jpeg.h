@@ -14,6 +14,9 @@
 // three components in one scan (progressive and many-scan files take time without bound);
 // CODEC_BAD_SIZE: larger than CAMERA_MAX_WIDTH x CAMERA_MAX_HEIGHT, or a size of 0.
 enum codec_verdict jpeg_header(const uint8_t *data, size_t size, int *width, int *height);
+// The same, and for CODEC_BAD_FORMAT a fixed sentence: what it is and what to send.
+enum codec_verdict jpeg_examine(const uint8_t *data, size_t size, int *width, int *height,
+                                const char **why);
 
 struct jpeg; // a decoder, for one thread at a time
 

@@ -17,6 +17,7 @@
 #define CAMERA_LATE_NS  (100 * NS_PER_MS)
 #define CAMERA_STALE    10
 #define CAMERA_STALE_NS (500 * NS_PER_MS)
+#define CAMERA_CORRUPT  5 // undecodable frames in a row are as bad as none
 
 static ns_t longer(ns_t a, ns_t b)
 {
@@ -61,6 +62,13 @@ static uint32_t watch_joints(struct loop *l, ns_t now)
     return c;
 }
 
+// In a row, as far as frames were decoded at all.
+static uint32_t corrupt_frames(const struct loop *l, int camera)
+{
+    return atomic_load_explicit(&l->board->camera[camera].corrupt_in_a_row,
+                                memory_order_relaxed);
+}
+
 static uint32_t watch_cameras(struct loop *l, ns_t now)
 {
     uint32_t c = 0;
@@ -76,7 +84,8 @@ static uint32_t watch_cameras(struct loop *l, ns_t now)
         }
         if (now - at > longer(CAMERA_LATE_NS, CAMERA_LATE * period))
             c |= LADDER_C_CAMERA_LATE;
-        if (now - at > longer(CAMERA_STALE_NS, CAMERA_STALE * period))
+        if (now - at > longer(CAMERA_STALE_NS, CAMERA_STALE * period) ||
+            corrupt_frames(l, i) >= CAMERA_CORRUPT)
             c |= LADDER_C_CAMERA_STALE;
     }
     return c;

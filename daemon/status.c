@@ -17,7 +17,7 @@
 
 #define MAX_COUNTERS 64
 #define MAX_STREAMS  (POLICY_MAX_CAMERAS + 1)
-#define NAME_BYTES   192
+#define NAME_BYTES   256
 
 struct status {
     struct status_source src;
@@ -79,10 +79,10 @@ static void count_drop(struct status *s, const char *name, uint64_t value)
 
 // With why the last one was, since "refused" alone helps nobody.
 static void count_refused(struct status *s, const char *what, uint64_t value,
-                          enum codec_verdict why)
+                          const char *why)
 {
-    char name[NAME_BYTES + 32];
-    snprintf(name, sizeof name, "%s refused (%s)", what, codec_verdict_name(why));
+    char name[2 * NAME_BYTES];
+    snprintf(name, sizeof name, "%s refused (%s)", what, why);
     count_drop(s, name, value);
 }
 
@@ -105,13 +105,14 @@ static void count_drops(struct status *s)
         count_drop(s, name, s->report.verdict[v]);
     }
     struct bus_counts bus = bus_counts(s->src.bus);
-    count_refused(s, "joint states", b->joints_refused, bus.joints_refusal);
+    count_refused(s, "joint states", b->joints_refused, bus.joints_refusal_text);
     count_drop(s, "joint states duplicate", b->joints_duplicate);
     for (int c = 0; c < b->n_cameras; c++) {
         const char *camera = s->src.cfg->camera[c].name;
+        char why[CODEC_WHY_MAX];
         snprintf(name, sizeof name, "%s frames", camera);
-        count_refused(s, name, b->camera[c].refused,
-                      camera_last_refusal(s->src.cameras[c]));
+        camera_last_refusal_text(s->src.cameras[c], why);
+        count_refused(s, name, b->camera[c].refused, why);
         snprintf(name, sizeof name, "%s frames corrupt", camera);
         count_drop(s, name, b->camera[c].corrupt);
         snprintf(name, sizeof name, "%s frames duplicate", camera);

@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+// "1 row", "2 rows": the letter that a number asks for.
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 #define TABLE_ROWS    80
 #define TABLE_COLUMNS 16
 #define TABLE_LINE    640 // bytes of one row

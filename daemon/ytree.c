@@ -268,12 +268,31 @@ static int take(struct builder *b, const yaml_event_t *e)
     }
 }
 
-static int parser_error(const struct builder *b, const yaml_parser_t *p)
+// Is there a tab among the blanks at the start of this line (0-based)? Then *at is it.
+static bool tab_indents(const char *text, size_t n, size_t line, yaml_mark_t *at)
 {
+    size_t i = 0;
+
+    for (; line > 0 && i < n; i++)
+        line -= text[i] == '\n';
+    for (size_t begin = i; i < n && (text[i] == ' ' || text[i] == '\t'); i++)
+        if (text[i] == '\t') {
+            at->column = i - begin;
+            return true;
+        }
+    return false;
+}
+
+static int parser_error(const struct builder *b, const yaml_parser_t *p, const char *text,
+                        size_t n)
+{
+    yaml_mark_t tab = p->problem_mark;
     char what[200];
 
     if (p->error == YAML_MEMORY_ERROR)
         return -ENOMEM;
+    if (tab_indents(text, n, tab.line, &tab))
+        return refuse_at(b, tab, "a tab; indent with spaces");
     snprintf(what, sizeof what, "not valid YAML: %s%s%s", p->context ? p->context : "",
              p->context ? ", " : "", p->problem ? p->problem : "unreadable");
     return refuse_at(b, p->problem_mark, what);
@@ -291,7 +310,7 @@ static int run(struct builder *b, const char *text, size_t n)
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
     while (!rc && !b->done) {
         if (!yaml_parser_parse(&parser, &event)) {
-            rc = parser_error(b, &parser);
+            rc = parser_error(b, &parser, text, n);
             break;
         }
         rc = take(b, &event);

@@ -39,6 +39,12 @@ size_t st_dtype_bytes(enum st_dtype d)
     return dtypes[d].bytes;
 }
 
+// Git keeps large files elsewhere; a clone without git-lfs has 130 bytes of text instead.
+static bool is_lfs_pointer(const unsigned char le[8])
+{
+    return memcmp(le, "version ", 8) == 0;
+}
+
 static int read_header(struct st_file *f, struct policy_error *err)
 {
     const char *remedy = "the file is damaged or no .safetensors; copy it again";
@@ -53,6 +59,11 @@ static int read_header(struct st_file *f, struct policy_error *err)
     r = st_pread(f, le, sizeof le, 0, err);
     if (r < 0)
         return r;
+    if (is_lfs_pointer(le))
+        return refuse(err, EINVAL,
+                      "%s is a Git LFS pointer, not the file itself; run `git lfs pull` "
+                      "where it was cloned",
+                      f->name);
     n = 0;
     for (int i = 7; i >= 0; i--)
         n = n << 8 | le[i];

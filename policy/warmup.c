@@ -14,11 +14,13 @@
 
 // 134 M multiply-adds: a few milliseconds, long enough that products which start within
 // microseconds of each other overlap, and so hold a buffer each.
-#define SIDE        512
-#define OVERLAP_NS  200000 // all workers inside for so long: each surely has its buffer
-#define BUFFER      ((size_t)128 << 20) // what OpenBLAS maps per concurrent caller
-#define NEEDED      2                   // rounds that overlapped, in case one was luck
-#define ROUNDS_MOST 400 // about 2 s; on a busy machine the scheduler keeps threads apart
+#define SIDE       512
+#define OVERLAP_NS 200000 // all workers inside for so long: each surely has its buffer
+#define BUFFER     ((size_t)128 << 20) // what OpenBLAS maps per concurrent caller
+#define NEEDED     2                   // rounds that overlapped, in case one was luck
+// A round is a few milliseconds; on a busy machine the scheduler keeps the threads apart for
+// many of them, and with far more threads than cores for ever.
+#define PATIENCE_NS INT64_C(3000000000)
 
 struct job {
     atomic_int arrived;
@@ -61,7 +63,8 @@ static bool overlapped(const struct job *j, int workers)
 static void together(struct pool *pool, struct job *j)
 {
     int good = 0, workers = pool_threads(pool);
-    for (int i = 0; i < ROUNDS_MOST && good < NEEDED; i++) {
+    int64_t begin = now_ns();
+    while (good < NEEDED && now_ns() - begin < PATIENCE_NS) {
         atomic_store(&j->arrived, 0);
         pool_run(pool, warmup_task, j);
         good += overlapped(j, workers);

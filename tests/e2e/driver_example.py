@@ -1,4 +1,4 @@
-"""Plays actd to config/driver_example.py: RUNTIME EXAMPLE. Prints TAP lines.
+"""Plays actd to config/driver_example.py: RUNTIME DIRECTORY COMMAND. Prints TAP.
 
 Binds actd's end of the sockets, listens to the joints, commands, and falls silent.
 """
@@ -9,7 +9,7 @@ import zmq
 from actd.v1.joint_command_pb2 import JointCommand
 from foxglove.JointStates_pb2 import JointStates
 
-RUNTIME, EXAMPLE = sys.argv[1], sys.argv[2]
+RUNTIME, DIRECTORY, COMMAND = sys.argv[1:]
 JOINTS = ["base", "elbow"]
 tests = 0
 
@@ -84,7 +84,9 @@ def run():
     ok("goes to the newest of many commands", abs(base(listen(1)[-1]) - last - 0.19) < 1e-9)
 
 
-driver = subprocess.Popen([EXAMPLE, RUNTIME] + JOINTS, stdin=subprocess.DEVNULL)
+# env reads the settings before the program, and its process becomes the program's.
+driver = subprocess.Popen(["bash", "-c", "exec env " + COMMAND], cwd=DIRECTORY,
+                          stdin=subprocess.DEVNULL)
 try:
     run()
     ok("still runs", driver.poll() is None)

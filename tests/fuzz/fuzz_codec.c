@@ -40,7 +40,7 @@ static void compressed(const struct codec_frame *f, const uint8_t *data, size_t 
     Foxglove__CompressedImage *m = foxglove__compressed_image__unpack(NULL, size, data);
 
     must(m && m->data.len == f->size && memcmp(m->data.data, f->data, f->size) == 0);
-    must(strcmp(m->format, "jpeg") == 0);
+    must(strcmp(m->format, "jpeg") == 0 || strcmp(m->format, "jpg") == 0);
     foxglove__compressed_image__free_unpacked(m, NULL);
 }
 
@@ -56,10 +56,15 @@ static void raw(const struct codec_frame *f, const uint8_t *data, size_t size)
 
 static void frame(const uint8_t *data, size_t size)
 {
+    static struct codec *c;
     struct codec_frame f;
 
-    if (codec_frame(NULL, data, size, &f) != CODEC_OK)
+    if (!c)
+        must(codec_new(&c, NULL, 0) == 0);
+    if (codec_frame(c, data, size, &f) != CODEC_OK) {
+        must(strlen(codec_why(c)) > 0);
         return;
+    }
     must(f.width > 0 && f.width <= CAMERA_MAX_WIDTH);
     must(f.height > 0 && f.height <= CAMERA_MAX_HEIGHT);
     must(f.data >= data && f.size <= size && f.data + f.size <= data + size);

@@ -65,8 +65,11 @@ static inline bool act_fixture_header_add(struct act_fixture_header *h, const ch
                  "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
                  h->len ? "," : "{", name, dtype[d], dims, h->offset, h->offset + nbytes);
     char *json = realloc(h->json, h->len + (size_t)len + 16);
-    if (!json)
+    if (!json) {
+        free(h->json);
+        h->json = NULL;
         return false;
+    }
     memcpy(json + h->len, entry, (size_t)len + 1);
     *h = (struct act_fixture_header){json, h->len + (size_t)len, h->offset + nbytes};
     return true;

@@ -90,7 +90,7 @@ static inline int check(char **said)
     *said = NULL;
     out = open_memstream(said, &n);
     assert_non_null(out);
-    rc = check_run(robot, out);
+    rc = check_run(robot, out, out);
     fclose(out);
     return rc;
 }
@@ -101,6 +101,15 @@ static inline void clean(void)
     unlink(sidecar);
 }
 
+// The directory is there.
+static inline int make_paths(const struct act_fixture *f)
+{
+    snprintf(robot, sizeof robot, "%s/robot.yaml", dir);
+    snprintf(sidecar, sizeof sidecar, "%s/policy.yaml", dir);
+    snprintf(info, sizeof info, "%s/info.json", dir);
+    return act_fixture_write(dir, f);
+}
+
 static inline int make_checkpoint(float action_scale)
 {
     struct act_fixture f = act_fixture_tiny();
@@ -108,10 +117,31 @@ static inline int make_checkpoint(float action_scale)
     f.action_scale = action_scale;
     if (!*dir && act_fixture_mkdir(dir))
         return -1;
-    snprintf(robot, sizeof robot, "%s/robot.yaml", dir);
-    snprintf(sidecar, sizeof sidecar, "%s/policy.yaml", dir);
-    snprintf(info, sizeof info, "%s/info.json", dir);
-    return act_fixture_write(dir, &f);
+    return make_paths(&f);
+}
+
+static inline void make_info(const char *robot_type)
+{
+    char whole[600];
+
+    snprintf(whole, sizeof whole,
+             "{\"robot_type\": \"%s\", \"fps\": 30, \"features\": {\"action\": "
+             "{\"names\": [" NAMES "]}, \"observation.state\": {\"names\": "
+             "{\"motors\": [" NAMES "]}}}}",
+             robot_type);
+    put(info, whole);
+}
+
+// Another checkpoint in place of this one.
+static inline void make_anew(const struct act_fixture *f)
+{
+    clean();
+    unlink(info);
+    act_fixture_remove(dir);
+    *dir = '\0';
+    assert_int_equal(act_fixture_mkdir(dir), 0);
+    assert_int_equal(make_paths(f), 0);
+    make_info("bench");
 }
 
 static inline int setup_all(void **state)
@@ -120,9 +150,7 @@ static inline int setup_all(void **state)
     setenv("XDG_RUNTIME_DIR", "/tmp", 1);
     if (make_checkpoint(0.25f))
         return -1;
-    put(info,
-        "{\"robot_type\": \"so101\", \"fps\": 30, \"features\": {\"action\": {\"names\": "
-        "[" NAMES "]}, \"observation.state\": {\"names\": {\"motors\": [" NAMES "]}}}}");
+    make_info("bench");
     return 0;
 }
 

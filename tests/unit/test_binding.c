@@ -119,6 +119,10 @@ static void names_that_match_nothing_are_errors(void **state)
     setup(NULL);
     set(cfg.joint[2].state, CONFIG_NAME, "grip");
     refused("joints.grip.state: 'grip' is no state", "grip.pos, pan.pos, lift.pos");
+    set(cfg.joint[2].state, CONFIG_NAME, "grip.sop");
+    refused("robot.yaml: joints.grip.state", "lift.pos; did you mean 'grip.pos'?");
+    cfg.joint[2].state_at = (struct config_place){12, 5};
+    refused("robot.yaml:12:5: joints.grip.state: 'grip.sop' is no state", "");
     setup(NULL);
     set(cfg.joint[1].action, CONFIG_NAME,
         "pan.goal"); // config_load would refuse this already
@@ -138,8 +142,8 @@ static void counts_must_agree(void **state)
     refused("state_names: 3 names", "14 values");
     setup(NULL);
     cfg.n_joints = 2;
-    refused("joints: 2 of them, but the policy moves 3",
-            "lift.goal, grip.goal, pan.goal");
+    refused("joints: 2 of them, but the policy moves 3: lift.goal, grip.goal, pan.goal",
+            "without a joint here: grip.goal");
     setup(NULL);
     policy.env_dim = 5;
     refused("environment_state (5 values)", "");
@@ -153,6 +157,10 @@ static void cameras_must_match(void **state)
     (void)state;
     set(cfg.camera[1].key, POLICY_NAME_MAX, "images.hand");
     refused("cameras.hand.key: 'images.hand' is no image", "images.wrist, images.front");
+    set(cfg.camera[1].key, POLICY_NAME_MAX, "images.wirst");
+    cfg.camera[1].key_at = (struct config_place){7, 10};
+    refused("robot.yaml:7:10: cameras.hand.key: 'images.wirst' is no image",
+            "images.front; did you mean 'images.wrist'?");
     setup(NULL);
     cfg.n_cameras = 1;
     refused("'images.wrist' has no camera", "front");

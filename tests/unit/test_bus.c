@@ -33,9 +33,13 @@ static void test_bad_joint_messages(void **state)
     struct fixture *f = *state;
     const enum codec_verdict kinds[] = {CODEC_EMPTY, CODEC_UNPARSABLE, CODEC_WRONG_NAMES,
                                         CODEC_NOT_FINITE, CODEC_BAD_STAMP};
+    const char *const words[] = {"no bytes", "JointStates",
+                                 "'Turn' is no joint of this robot (turn?)",
+                                 "'lift' is nan", " ms "};
     uint8_t good[256], bad[256];
 
     assert_int_equal(start(f), 0);
+    assert_string_equal(bus_counts(f->bus).joints_refusal_text, "");
     connect_all(f);
     for (uint64_t i = 1; i <= 5; i++) {
         double position = (double)i + 2;
@@ -61,6 +65,7 @@ static void test_bad_joint_messages(void **state)
         zmq_send(f->joints, bad, size, 0);
         EVENTUALLY(f->board.joints_refused == i);
         assert_int_equal(bus_counts(f->bus).joints_refusal, kinds[i - 1]);
+        assert_non_null(strstr(bus_counts(f->bus).joints_refusal_text, words[i - 1]));
         assert_int_equal(f->board.joints_received, i - 1);
         zmq_send(f->joints, good, n, 0);
         EVENTUALLY(f->board.joints_received == i);
@@ -77,6 +82,7 @@ static void test_multipart_is_dropped_whole(void **state)
 {
     struct fixture *f = *state;
     uint8_t good[256];
+    char text[CODEC_WHY_MAX];
     size_t n;
 
     assert_int_equal(start(f), 0);
@@ -97,6 +103,9 @@ static void test_multipart_is_dropped_whole(void **state)
     zmq_send(f->frames, "y", 1, 0);
     EVENTUALLY(f->board.camera[0].refused == 1);
     assert_int_equal(camera_last_refusal(f->camera[0]), CODEC_UNPARSABLE);
+    camera_last_refusal_text(f->camera[0], text);
+    assert_string_equal(text, "it has several parts: send each message in one");
+    assert_string_equal(text, bus_counts(f->bus).joints_refusal_text);
     send_frame(f, 5);
     EVENTUALLY(f->board.camera[0].received == 1);
 }
@@ -178,6 +187,34 @@ static void test_newest_wins(void **state)
     assert_true(f->board.camera[0].received <= 50);
     assert_int_equal(f->board.joints_refused + f->board.joints_duplicate, 0);
     free(h);
+}
+
+// In bursts, good ones before bad ones: whatever of it is looked at, each frame is counted
+// in exactly one place, and a good one behind a bad one is taken.
+static void test_every_frame_is_counted_once(void **state)
+{
+    struct fixture *f = *state;
+    struct camera_mark *m = &f->board.camera[0];
+    uint64_t sent = 0;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (int burst = 1; burst <= 100; burst++) {
+        uint64_t received = m->received;
+
+        for (int i = 0; i < burst % 7; i++, sent += 2) {
+            send_frame(f, (uint8_t)i);
+            zmq_send(f->frames, "", 0, 0);
+        }
+        send_frame(f, 77);
+        sent++;
+        EVENTUALLY(m->received + m->refused + m->duplicate +
+                       camera_superseded(f->camera[0]) ==
+                   sent);
+        assert_true(m->received > received); // the last one is never lost
+    }
+    assert_int_equal(m->duplicate, 0);
+    assert_true(camera_superseded(f->camera[0]) > 0);
 }
 
 static void test_commands_in_order(void **state)
@@ -342,6 +379,7 @@ int main(void)
         TEST(test_oversized_is_never_read),
         TEST(test_bad_frames),
         TEST(test_newest_wins),
+        TEST(test_every_frame_is_counted_once),
         TEST(test_commands_in_order),
         TEST(test_slow_subscriber_never_blocks),
         TEST(test_flood_does_not_stop_commands),

@@ -336,6 +336,111 @@ static void test_corrupt_keeps_the_last_good(void **state)
     }
 }
 
+#define EVENTUALLY(condition)                              \
+    do {                                                   \
+        for (int t_ = 0; !(condition) && t_ < 5000; t_++)  \
+            clock_sleep_until(clock_now_ns() + NS_PER_MS); \
+        if (!(condition))                                  \
+            fail_msg("never: %s", #condition);             \
+    } while (0)
+
+// After a corrupt frame each newer one is decoded though nobody asks: the count in a row
+// goes on, and ends with the first good frame, after which frames wait to be asked for.
+static void test_corrupt_in_a_row(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t jpeg[32 * 1024];
+    size_t n = good_jpeg(jpeg, sizeof jpeg);
+    struct policy_image image, before;
+    ns_t capture;
+
+    park_jpeg(f, jpeg, n);
+    assert_int_equal(ask(f, &before, &capture), 0);
+    for (uint32_t round = 0; round < 20; round++) {
+        f->received_ns += NS_PER_S;
+        park_jpeg(f, jpeg, n * 2 / 3);
+        if (round == 0) {
+            clock_sleep_until(clock_now_ns() + 20 * NS_PER_MS);
+            assert_int_equal(f->mark.corrupt_in_a_row, 0); // nobody has looked
+            assert_int_equal(ask(f, &image, &capture), 0);
+            assert_ptr_equal(image.rgb, before.rgb);
+        }
+        EVENTUALLY(f->mark.corrupt_in_a_row == round + 1);
+        assert_int_equal(f->mark.corrupt, round + 1);
+        assert_true(worst(before.rgb, false) <= 12); // stays put
+    }
+    for (int i = 0; i < 3; i++) {
+        f->received_ns += NS_PER_S;
+        park_jpeg(f, jpeg, n); // the first is decoded unasked, the others are not
+        EVENTUALLY(f->mark.corrupt_in_a_row == 0);
+        clock_sleep_until(clock_now_ns() + 5 * NS_PER_MS);
+        assert_true(worst(before.rgb, false) <= 12);
+    }
+    assert_int_equal(ask(f, &image, &capture), 0);
+    assert_int_equal(capture, f->received_ns);
+    assert_true(worst(image.rgb, false) <= 12);
+    assert_int_equal(f->mark.corrupt, 20);
+    assert_int_equal(f->mark.received, 24);
+}
+
+// The same before the first good frame, and with every request answered meanwhile.
+static void test_corrupt_from_the_start(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t jpeg[32 * 1024];
+    size_t n = good_jpeg(jpeg, sizeof jpeg);
+    struct policy_image image;
+    ns_t capture;
+
+    for (uint32_t round = 1; round <= 6; round++) {
+        f->received_ns += NS_PER_S;
+        park_jpeg(f, jpeg, n - 20);
+        assert_int_equal(ask(f, &image, &capture), -ENODATA);
+        assert_int_equal(ask(f, &image, &capture),
+                         -ENODATA); // the same is not counted twice
+        assert_int_equal(f->mark.corrupt_in_a_row, round);
+    }
+    park_jpeg(f, jpeg, n);
+    EVENTUALLY(f->mark.corrupt_in_a_row == 0);
+    assert_int_equal(ask(f, &image, &capture), 0);
+    assert_int_equal(capture, f->received_ns);
+}
+
+static void test_refusals_are_explained(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t jpeg[32 * 1024];
+    size_t n = make_jpeg(jpeg, sizeof jpeg, TJPF_RGB, TJSAMP_420, TJFLAG_PROGRESSIVE);
+    char text[CODEC_WHY_MAX];
+    struct codec *codec;
+
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(text, "");
+    park_jpeg(f, jpeg, n); // without a codec: the verdict's name
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(text, "unknown format");
+    assert_int_equal(codec_new(&codec, NULL, 0), 0);
+    camera_park(f->camera, codec, f->message, f->size, 1);
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(text, "progressive JPEG is not read: encode baseline");
+    f->stamp_ms = 9000;
+    n = good_jpeg(jpeg, sizeof jpeg);
+    park_jpeg(f, jpeg, n);
+    f->stamp_ms = 1000;
+    park_jpeg(f, jpeg, n);
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(text, "bad stamp");
+    camera_park(f->camera, codec, f->message, f->size, f->received_ns);
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(
+        text, "its stamp is 8000 ms before the last one: stamps must go forward");
+    camera_refuse(f->camera, CODEC_UNPARSABLE, "because");
+    camera_last_refusal_text(f->camera, text);
+    assert_string_equal(text, "because");
+    assert_int_equal(camera_last_refusal(f->camera), CODEC_UNPARSABLE);
+    codec_free(codec);
+}
+
 static enum codec_verdict decode_bytes(const uint8_t *data, size_t size, uint8_t *rgb)
 {
     uint8_t *exact = malloc(size ? size : 1); // its end is the heap's end
@@ -501,6 +606,9 @@ int main(void)
         TEST(test_latency_is_taken_off),
         TEST(test_refused_messages),
         TEST(test_corrupt_keeps_the_last_good),
+        TEST(test_corrupt_in_a_row),
+        TEST(test_corrupt_from_the_start),
+        TEST(test_refusals_are_explained),
         TEST(test_every_truncation_is_refused),
         TEST(test_bit_flips),
         TEST(test_decode_capacity),

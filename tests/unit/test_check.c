@@ -59,6 +59,8 @@ static void check_refuses_what_run_would(void **state)
     assert_int_equal(check(&said), EX_CONFIG);
     has(said, "REFUSED: ");
     has(said, "'pam.pos' is no state of the policy; policy.yaml has: pan.pos, lift.pos");
+    has(said, "did you mean 'pan.pos'?");
+    has(said, "/robot.yaml:");
     edit(robot, "state: pam.pos", "state: pan.pos");
     edit(robot, "chunks:\n", "inference:\n  max_age_ms: 0.001\nchunks:\n");
     assert_int_equal(check(&said), EX_CONFIG);
@@ -97,6 +99,7 @@ static void check_warns_of_what_looks_wrong(void **state)
     edit(sidecar, "pan.pos: rad", "pan.pos: deg");
     edit(robot, "[-1.5, 1.5]", "[-0.5, 0.5]");
     edit(robot, "following_error: 0.5", "following_error: 0");
+    edit(robot, "velocity: 2", "velocity: 90");
     edit(robot, "chunks:\n", "inference:\n  trigger: continuous\nchunks:\n");
     edit(robot, "rate_hz: 100  #", "rate_hz: 20  #"); // control
     assert_int_equal(check(&said), EX_OK);
@@ -105,8 +108,12 @@ static void check_warns_of_what_looks_wrong(void **state)
     has(said,
         "lift: training went from -0.625 to 0.875, the limits from -0.500 to 0.500");
     has(said, "roll: following_error is not watched");
+    has(said, "pan: velocity 90 rad/s is 5157 degrees a second: were degrees meant? "
+              "Those would be 1.57 rad/s");
     has(said, "control.rate_hz 20 is below the policy's 30");
-    has(said, "run 8: policies may stall");
+    has(said,
+        "a new chunk every 1 row at best, configured in training to run 8: policies "
+        "may stall");
     has(said, "OK, with warnings");
     edit(robot, "mode: crossfade", "mode: ensemble");
     assert_int_equal(check(&said), EX_OK);
@@ -162,7 +169,7 @@ static void output_outside_the_statistics_is_a_warning(void **state)
                         .lockable = true,
                         .latency_ms = 1,
                         .guess = {""},
-                        .range = {{true, -2, 2}},
+                        .range = {{.known = true, .lo = -2, .hi = 2}},
                         .side = {.rate_hz = 10, .action = {"a"}, .units = {"rad"}},
                         .binding = {.n = 1, .scale = {1}},
                         .cfg.n_joints = 1,
@@ -191,6 +198,124 @@ static void output_outside_the_statistics_is_a_warning(void **state)
     free(c);
 }
 
+// Only mean and std, and limits inside of mean +- 3 std: nothing to warn of.
+static void estimates_are_called_so_and_judge_no_limits(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char *said = NULL;
+
+    (void)state;
+    f.era = ACT_FIXTURE_V03;
+    make_anew(&f);
+    write_good();
+    edit(sidecar, "gripper.pos: EDIT", "gripper.pos: rad");
+    edit(robot, "[-1.5, 1.5]", "[-0.5, 0.5]");
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "about -0.750 .. 0.750");
+    has(said, "mean +- 3 std stand in for them");
+    assert_null(strstr(said, "training went"));
+    assert_null(strstr(said, "training used"));
+    edit(sidecar, "pan.pos: rad", "pan.pos: deg");
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "the statistics (about -0.75 .. 0.75) look like rad");
+    f.era = ACT_FIXTURE_V04;
+    make_anew(&f);
+    free(said);
+}
+
+static int heard;
+static char heard_text[4096];
+
+static void hear(const char *said)
+{
+    size_t n = strlen(heard_text);
+
+    snprintf(heard_text + n, sizeof heard_text - n, "%s\n", said);
+    heard++;
+}
+
+// What check prints and needs no inference for, run can say too, word for word.
+static void the_warnings_can_be_had_alone(void **state)
+{
+    struct policy_error why = {""};
+    const struct policy_options opt = {.threads = 1};
+    struct config_sidecar side;
+    struct policy *policy;
+    struct binding binding;
+    struct config cfg;
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(sidecar, "pan.pos: rad", "pan.pos: deg");
+    edit(robot, "following_error: 0.5", "following_error: 0");
+    assert_int_equal(check(&said), EX_OK);
+    assert_int_equal(config_load(&cfg, robot, &err), 0);
+    assert_int_equal(config_sidecar_load(&side, dir, &err), 0);
+    assert_int_equal(policy_load(&policy, dir, &opt, &why), 0);
+    assert_int_equal(binding_make(&binding, &cfg, &side, policy_describe(policy), &err),
+                     0);
+    heard = 0;
+    heard_text[0] = '\0';
+    int n = check_warnings(&cfg, &side, policy_describe(policy), &binding, hear);
+    assert_int_equal(n, heard);
+    assert_true(heard >= 6); // a unit, five joints unwatched (the gripper is not blended)
+    has(heard_text, "pan.pos: policy.yaml says deg");
+    for (char *line = strtok(heard_text, "\n"); line; line = strtok(NULL, "\n"))
+        has(said, line);
+    policy_free(policy);
+    free(said);
+}
+
+static void slow_inference_is_a_warning(void **state)
+{
+    struct policy_info facts = {.chunk_size = 10,
+                                .n_action_steps = 10,
+                                .action_dim = 1,
+                                .norm_action = "MIN_MAX"};
+    struct check *c = calloc(1, sizeof *c);
+    float actions[10] = {0};
+
+    (void)state;
+    assert_non_null(c);
+    *c = (struct check){
+        .info = &facts,
+        .fifo = true,
+        .lockable = true,
+        .latency_ms = 450,
+        .guess = {""},
+        .side = {.rate_hz = 10, .action = {"a"}, .units = {"rad"}},
+        .binding = {.n = 1, .scale = {1}},
+        .cfg.n_joints = 1,
+        .cfg.control.rate_hz = 100,
+        .cfg.inference.trigger = TRIGGER_ROWS,
+        .cfg.joint = {{.name = "a", .action = "a", .scale = NAN, .following_error = 1}},
+        .loop.chunks = {.rows = 10, .max_age_ns = NS_PER_S}};
+    c->actions = actions;
+    assert_int_equal(check_judge(c), 0);
+    if (c->n_notes)
+        fail_msg("%s", c->note[0]);
+    assert_int_equal(check_lead_rows(c), 3); // 10 - ceil(4.5) - 2
+    c->latency_ms = 510;                     // half of ten rows is 500 ms
+    assert_int_equal(check_judge(c), 0);
+    assert_int_equal(c->n_notes, 1);
+    has(c->note[0], "5.1 of the 10 rows used of a chunk are over when it is there");
+    c->n_notes = 0;
+    c->latency_ms = 150;
+    c->cfg.chunks.mode = CHUNK_ENSEMBLE;
+    c->cfg.inference.trigger = TRIGGER_CONTINUOUS;
+    assert_int_equal(check_judge(c), 0);
+    assert_int_equal(c->n_notes, 1);
+    has(c->note[0],
+        "10 inferences a second are asked for (one per row), but this machine "
+        "makes at most 6.7");
+    c->n_notes = 0;
+    c->latency_ms = 90;
+    assert_int_equal(check_judge(c), 0);
+    assert_int_equal(c->n_notes, 0);
+    free(c);
+}
+
 static void inspect_needs_no_robot(void **state)
 {
     char *said = NULL;
@@ -198,7 +323,7 @@ static void inspect_needs_no_robot(void **state)
     FILE *out = open_memstream(&said, &n);
 
     (void)state;
-    assert_int_equal(inspect_run(dir, NULL, out), EX_OK);
+    assert_int_equal(inspect_run(dir, NULL, out, stderr), EX_OK);
     fclose(out);
     has(said, "observation.images.front, 32x32");
     has(said, "action: 6 values, MEAN_STD");
@@ -206,12 +331,95 @@ static void inspect_needs_no_robot(void **state)
     free(said);
     write_good();
     out = open_memstream(&said, &n);
-    assert_int_equal(inspect_run(dir, NULL, out), EX_OK);
-    assert_int_equal(inspect_run("/no/such/place", NULL, out), EX_CONFIG);
+    assert_int_equal(inspect_run(dir, NULL, out, stderr), EX_OK);
+    assert_int_equal(inspect_run("/no/such/place", NULL, out, out), EX_CONFIG);
     fclose(out);
     has(said, "policy.yaml: recorded at 30 Hz");
     has(said, "  5      gripper.pos  -0.5 ");
     has(said, "REFUSED: ");
+    free(said);
+}
+
+static void what_cannot_run_is_not_sent_to_init(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char *said = NULL;
+    size_t n;
+    FILE *out = open_memstream(&said, &n);
+
+    (void)state;
+    f.n_cameras = 0;
+    f.env_dim = 4;
+    make_anew(&f);
+    assert_int_equal(inspect_run(dir, NULL, out, stderr), EX_OK);
+    fclose(out);
+    has(said, "actd cannot run this");
+    has(said, "actd init writes no policy.yaml for it");
+    assert_null(strstr(said, "writes it"));
+    free(said);
+    f = act_fixture_tiny();
+    make_anew(&f);
+}
+
+static void a_file_left_to_git_lfs_is_named(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char path[320], *said = NULL;
+    size_t n;
+    FILE *out = open_memstream(&said, &n);
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    put(path, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n");
+    assert_int_equal(inspect_run(dir, NULL, out, out), EX_CONFIG);
+    fclose(out);
+    has(said, "model.safetensors is a Git LFS pointer");
+    has(said, "run `git lfs pull`");
+    free(said);
+    make_anew(&f);
+}
+
+// With a checkpoint of its three joints and two cameras, and nothing else changed.
+static void the_example_is_accepted_as_written(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char *said = NULL;
+
+    (void)state;
+    f.state_dim = f.action_dim = 3;
+    f.action_scale = 30;
+    f.n_cameras = 2;
+    f.camera[1] = (struct act_fixture_camera){"observation.images.wrist", 32, 32};
+    make_anew(&f);
+    put(sidecar, "rate_hz: 30\nstate_names: [shoulder.pos, elbow.pos, gripper.pos]\n"
+                 "action_names: [shoulder.pos, elbow.pos, gripper.pos]\n"
+                 "units: {shoulder.pos: deg, elbow.pos: deg, gripper.pos: 0_100}\n");
+    put(robot, get("config/example.yaml"));
+    edit(robot, "policies/mine", dir);
+    if (check(&said) != EX_OK)
+        fail_msg("%s", said);
+    assert_null(strstr(said, "following_error"));
+    f = act_fixture_tiny();
+    make_anew(&f);
+    free(said);
+}
+
+static void a_refusal_is_no_fact(void **state)
+{
+    char *facts = NULL, *said = NULL;
+    size_t n, m;
+    FILE *out = open_memstream(&facts, &n), *err_out = open_memstream(&said, &m);
+
+    (void)state;
+    write_good();
+    edit(robot, "chunks:\n", "inference:\n  max_age_ms: 0.001\nchunks:\n");
+    assert_int_equal(check_run(robot, out, err_out), EX_CONFIG);
+    fclose(out);
+    fclose(err_out);
+    has(facts, "Measured here");
+    assert_null(strstr(facts, "REFUSED"));
+    assert_ptr_equal(strstr(said, "REFUSED: "), said);
+    free(facts);
     free(said);
 }
 
@@ -227,6 +435,13 @@ int main(void)
         TEST(check_does_not_disturb_a_clean_robot),
         TEST(lost_normalisation_is_a_warning),
         TEST(output_outside_the_statistics_is_a_warning),
+        TEST(estimates_are_called_so_and_judge_no_limits),
+        TEST(the_warnings_can_be_had_alone),
+        TEST(slow_inference_is_a_warning),
+        TEST(what_cannot_run_is_not_sent_to_init),
+        TEST(a_file_left_to_git_lfs_is_named),
+        TEST(the_example_is_accepted_as_written),
+        TEST(a_refusal_is_no_fact),
         TEST(inspect_needs_no_robot),
     };
     return cmocka_run_group_tests(tests, setup_all, teardown_all);

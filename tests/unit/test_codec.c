@@ -1,5 +1,6 @@
 // Joint states: what is accepted, in any order of joints and fields, and everything that
 // is wrong: names, values, stamps, bytes.
+#include <errno.h>
 #include <math.h>
 
 #include "daemon/codec.h"
@@ -130,6 +131,121 @@ static void test_joints_wrong_names(void **state)
     assert_int_equal(take_joints(f), CODEC_WRONG_NAMES);
     f->joints.m.n_joints = N;
     assert_int_equal(take_joints(f), CODEC_OK);
+}
+
+// The sentence after a message with these names, and that it is one line of ASCII.
+static void says(struct fixture *f, char *const *name, size_t n, const char *want)
+{
+    const char *why = codec_why(f->codec);
+
+    joints_init(&f->joints);
+    for (size_t i = 0; i < n; i++)
+        f->joints.joint[i].name = name[i];
+    f->joints.m.n_joints = n;
+    assert_int_equal(take_joints(f), CODEC_WRONG_NAMES);
+    assert_true(strlen(why) < CODEC_WHY_MAX);
+    for (const char *p = why; *p; p++)
+        assert_true(*p >= ' ' && *p <= '~');
+    assert_string_equal(why, want);
+}
+
+static void test_joints_names_explained(void **state)
+{
+    struct fixture *f = *state;
+    static char base[] = "base", elbow[] = "elbow", wrist[] = "wrist", y[] = "y",
+                z[] = "z", elbow_pos[] = "elbow.pos", upper[] = "ELBOW", elb[] = "elb",
+                cut[50], evil[] = "a\n\x1b[2J'%s\\\xc3\xa9", ten[10 * 4 + 1];
+
+    memset(cut, 'q', sizeof cut - 1);
+    memset(ten, 1, sizeof ten - 1);
+    says(f, (char *[]){base, wrist, elbow_pos}, 3,
+         "'elbow.pos' is no joint of this robot (elbow?)");
+    says(f, (char *[]){upper, base, wrist}, 3,
+         "'ELBOW' is no joint of this robot (elbow?)");
+    says(f, (char *[]){elb, base, wrist}, 3, "'elb' is no joint of this robot (elbow?)");
+    says(f, (char *[]){base, wrist, y}, 3, "'y' is no joint of this robot");
+    says(f, (char *[]){elbow, base}, 2, "joint 'wrist' is missing");
+    says(f, (char *[]){elbow}, 1, "joint 'base' is missing");
+    says(f, (char *[]){elbow, base, wrist, y}, 4, "one joint too many: 'y'");
+    says(f, (char *[]){z, elbow, base, wrist, y}, 5, "one joint too many: 'z'");
+    says(f, (char *[]){elbow, elbow, base}, 3, "joint 'elbow' comes twice");
+    says(f, (char *[]){elbow, base, wrist, base}, 4, "joint 'base' comes twice");
+    says(f, (char *[]){elbow, base, evil}, 3,
+         "'a\\x0a\\x1b[2J\\x27%s\\x5c\\xc3\\xa9' is no joint of this robot");
+    says(f, (char *[]){elbow, base, cut}, 3,
+         "'qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq...' is no joint of this robot");
+    says(
+        f, (char *[]){elbow, base, ten}, 3,
+        "'\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01...' is no joint of this "
+        "robot");
+}
+
+static void test_joints_others_explained(void **state)
+{
+    struct fixture *f = *state;
+    const char *why = codec_why(f->codec);
+
+    f->bytes.size = 0;
+    take(f);
+    assert_string_equal(why, "the message has no bytes");
+    put(&f->bytes, "\x12\x7f", 2);
+    take(f);
+    assert_string_equal(why, "not a foxglove.JointStates message");
+    f->bytes.size = CODEC_JOINTS_MAX + 1;
+    take(f);
+    assert_string_equal(why, "16385 bytes, 16384 at most");
+    f->joints.joint[2].velocity = -INFINITY;
+    take_joints(f);
+    assert_string_equal(
+        why, "the velocity of joint 'elbow' is -inf: send rad/s (m/s), or none");
+    f->joints.joint[0].position = 1e300;
+    take_joints(f);
+    assert_string_equal(why, "the position of joint 'wrist' is 1e+300: send rad (m)");
+    f->joints.stamp.nanos = -7;
+    take_joints(f);
+    assert_string_equal(why, "its stamp, 1700000000 s and -7 ns, is no time");
+    f->joints.m.n_joints = 0;
+    f->joints.m.timestamp = NULL;
+    put(&f->bytes, "\x78\x01", 2);
+    f->bytes.size = 2;
+    f->bytes.data[0] = 0x78; // an unknown field and nothing else
+    f->bytes.data[1] = 1;
+    take(f);
+    assert_string_equal(why, "there are no joints in it");
+}
+
+// By how much, in words of whole milliseconds.
+static void test_stamps_explained(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t wall = STAMP_S * NS_PER_S;
+    struct codec_stamp s = {0};
+    const struct {
+        int64_t stamp, received; // ms after the first
+        const char *want;
+    } bad[] = {
+        {-3600000, 10,
+         "its stamp is 3600000 ms before the last one: stamps must go forward"},
+        {701, 100,
+         "its stamp is 601 ms ahead of what earlier stamps of this sender lead to, 500 ms at "
+         "most: keep its clock from jumping"},
+        {10, 1000,
+         "its stamp is 990 ms behind what earlier stamps of this sender lead to, 500 ms at "
+         "most: keep its clock from jumping"},
+    };
+    ns_t capture, t0 = NS_PER_S;
+
+    assert_int_equal(codec_stamp_map(&s, wall, t0, &capture), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t stamp = wall + bad[i].stamp * NS_PER_MS;
+        ns_t received = t0 + bad[i].received * NS_PER_MS;
+
+        assert_int_equal(codec_stamp_map(&s, stamp, received, &capture), -ERANGE);
+        assert_int_equal(codec_refuse_stamp(f->codec, &s, stamp, received),
+                         CODEC_BAD_STAMP);
+        assert_string_equal(codec_why(f->codec), bad[i].want);
+    }
+    assert_int_equal(codec_refuse_stamp(NULL, &s, wall, t0), CODEC_BAD_STAMP);
 }
 
 static void test_joints_values(void **state)
@@ -300,6 +416,8 @@ static void test_joints_mutated(void **state)
 static void test_joints_do_not_allocate(void **state)
 {
     struct fixture *f = *state;
+    static char other[] = "WRIST";
+    void *volatile kept; // a compiler may leave out what nobody keeps
     uint64_t before;
 
     if (!COUNTS_ALLOCATIONS)
@@ -308,8 +426,17 @@ static void test_joints_do_not_allocate(void **state)
     before = allocations;
     for (size_t i = 0; i < 1000; i++)
         codec_joints(f->codec, f->bytes.data, f->bytes.size - i % 5, &f->out, &f->stamp);
+    f->joints.joint[0].position = 1e300; // nor does a sentence with a number in it
+    pack_joints(&f->joints, &f->bytes);
+    codec_joints(f->codec, f->bytes.data, f->bytes.size, &f->out, &f->stamp);
+    assert_non_null(strstr(codec_why(f->codec), "1e+300"));
+    f->joints.joint[0].name = other; // or a name
+    pack_joints(&f->joints, &f->bytes);
+    codec_joints(f->codec, f->bytes.data, f->bytes.size, &f->out, &f->stamp);
+    assert_non_null(strstr(codec_why(f->codec), "WRIST"));
     assert_true(allocations == before);
-    free(malloc(1)); // the counter works
+    kept = malloc(1); // the counter works
+    free(kept);
     assert_true(allocations > before);
 }
 
@@ -318,13 +445,23 @@ static void test_joints_do_not_allocate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_joints_any_order),      TEST(test_joints_without_stamp),
-        TEST(test_joints_wrong_names),    TEST(test_joints_values),
-        TEST(test_joints_stamps),         TEST(test_joints_empty_and_large),
-        TEST(test_joints_truncated),      TEST(test_joints_doubled_and_reordered),
-        TEST(test_joints_unknown_bomb),   TEST(test_joints_empty_submessages),
-        TEST(test_joints_absurd_lengths), TEST(test_joints_random_bytes),
-        TEST(test_joints_mutated),        TEST(test_joints_do_not_allocate),
+        TEST(test_joints_any_order),
+        TEST(test_joints_without_stamp),
+        TEST(test_joints_wrong_names),
+        TEST(test_joints_values),
+        TEST(test_joints_names_explained),
+        TEST(test_joints_others_explained),
+        TEST(test_stamps_explained),
+        TEST(test_joints_stamps),
+        TEST(test_joints_empty_and_large),
+        TEST(test_joints_truncated),
+        TEST(test_joints_doubled_and_reordered),
+        TEST(test_joints_unknown_bomb),
+        TEST(test_joints_empty_submessages),
+        TEST(test_joints_absurd_lengths),
+        TEST(test_joints_random_bytes),
+        TEST(test_joints_mutated),
+        TEST(test_joints_do_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

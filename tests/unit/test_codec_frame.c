@@ -235,6 +235,117 @@ static void test_frame_jpeg_refused(void **state)
     assert_int_equal(frame(b, &out), CODEC_BAD_FORMAT);
 }
 
+static void says(struct codec *c, const struct bytes *b, const char *want)
+{
+    struct codec_frame out;
+
+    assert_int_not_equal(codec_frame(c, b->data, b->size, &out), CODEC_OK);
+    assert_string_equal(codec_why(c), want);
+}
+
+static void test_frame_jpg_is_jpeg(void **state)
+{
+    struct bytes *b = *state;
+    struct codec_frame out;
+    uint8_t jpeg[64];
+    size_t n = jpeg_bytes(jpeg, 0xc0, 8, 64, 48, 3);
+
+    jpeg_message(b, "jpg", jpeg, n);
+    assert_int_equal(frame(b, &out), CODEC_OK);
+    assert_int_equal(out.format, CODEC_JPEG);
+    jpeg_message(b, "jpegs", jpeg, n);
+    assert_int_equal(frame(b, &out), CODEC_BAD_FORMAT);
+    jpeg_message(b, "jp", jpeg, n);
+    assert_int_equal(frame(b, &out), CODEC_BAD_FORMAT);
+}
+
+static void test_frame_jpeg_explained(void **state)
+{
+    struct bytes *b = *state;
+    struct codec *c;
+    uint8_t jpeg[64];
+    const struct {
+        uint8_t sof, bits;
+        int width;
+        uint8_t components;
+        const char *want;
+    } bad[] = {
+        {0xc2, 8, 64, 3, "progressive JPEG is not read: encode baseline"},
+        {0xc9, 8, 64, 3,
+         "lossless, arithmetic or hierarchical JPEG is not read: encode baseline"},
+        {0xc1, 12, 64, 3, "JPEG of 12 bits is not read: encode 8 bits a sample"},
+        {0xc0, 8, 64, 4,
+         "this JPEG has neither 1 nor 3 components: encode grey or YCbCr"},
+        {0xc0, 8, 2000, 3, "2000 x 48 pixels: 1 x 1 to 1920 x 1200 are read"},
+    };
+    size_t n;
+
+    assert_int_equal(codec_new(&c, NULL, 0), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        n = jpeg_bytes(jpeg, bad[i].sof, bad[i].bits, bad[i].width, 48,
+                       bad[i].components);
+        jpeg_message(b, "jpeg", jpeg, n);
+        says(c, b, bad[i].want);
+    }
+    n = jpeg_bytes(jpeg, 0xc0, 8, 64, 48, 3);
+    jpeg_message(b, "png", jpeg, n);
+    says(c, b, "format 'png' is not read: send jpeg");
+    jpeg_message(b, "rgb8; jpeg compressed bgr8\n", jpeg, n);
+    says(c, b, "format 'rgb8; jpeg compressed bgr8\\x0a' is not read: send jpeg");
+    jpeg_message(b, "jpeg", jpeg, n - 9);
+    says(c, b, "its JPEG header is broken or cut off: send whole files");
+    jpeg_message(b, "jpeg", (const uint8_t *)"\x89PNG\r\n\x1a\n", 8);
+    says(c, b, "its data is no JPEG, which begins with FF D8");
+    jpeg[n - 4] = 1;
+    jpeg_message(b, "jpeg", jpeg, n);
+    says(c, b, "JPEG of several scans is not read: encode baseline, interleaved");
+    b->size = 0;
+    put_field(b, 2, jpeg, n);
+    says(c, b, "it has no format: send jpeg");
+    codec_free(c);
+}
+
+static void test_frame_raw_explained(void **state)
+{
+    struct bytes *b = *state;
+    struct codec *c;
+    const struct {
+        uint32_t width, height;
+        const char *encoding;
+        uint32_t step;
+        size_t size;
+        const char *want;
+    } bad[] = {
+        {7, 5, "rgba8", 28, 140, "encoding 'rgba8' is not read: rgb8, bgr8, mono8"},
+        {7, 5, "", 28, 140, "encoding '' is not read: rgb8, bgr8, mono8"},
+        {7, 5, "rgb8", 20, 100, "step 20 is shorter than a row of 7 pixels of 3 bytes"},
+        {7, 5, "rgb8", 21, 104, "data has 104 bytes, and step 21 times height 5 is 105"},
+        {1, 2, "mono8", 0x80000000, 4096,
+         "data has 4096 bytes, and step 2147483648 times height 2 is 4294967296"},
+        {0, 5, "rgb8", 21, 105, "0 x 5 pixels: 1 x 1 to 1920 x 1200 are read"},
+        {UINT32_MAX, 5, "rgb8", 21, 105,
+         "4294967295 x 5 pixels: 1 x 1 to 1920 x 1200 are read"},
+        {7, 5, "rgb8", 21, 0, "its data is empty"},
+    };
+
+    assert_int_equal(codec_new(&c, NULL, 0), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        raw_message(b, bad[i].width, bad[i].height, bad[i].encoding, bad[i].step,
+                    bad[i].size);
+        says(c, b, bad[i].want);
+    }
+    b->size = 0;
+    says(c, b, "the message has no bytes");
+    put_stamp(b);
+    says(c, b, "it has neither data (of a CompressedImage) nor a width (of a RawImage)");
+    put(b, "\x7b", 1);
+    says(c, b, "neither a foxglove.CompressedImage nor a foxglove.RawImage");
+    b->size = 0;
+    put_field(b, 1, "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11);
+    says(c, b, "its stamp, 0 s and -1 ns, is no time");
+    codec_free(c);
+}
+
 // The oracle: what protobuf-c makes of the same bytes, as either message.
 static void agree(const struct bytes *b)
 {
@@ -248,7 +359,7 @@ static void agree(const struct bytes *b)
     if (out.format == CODEC_JPEG) {
         c = foxglove__compressed_image__unpack(NULL, b->size, b->data);
         assert_non_null(c);
-        assert_string_equal(c->format, "jpeg");
+        assert_true(strcmp(c->format, "jpeg") == 0 || strcmp(c->format, "jpg") == 0);
         assert_int_equal(c->data.len, out.size);
         assert_memory_equal(c->data.data, out.data, out.size);
         assert_int_equal(
@@ -480,6 +591,9 @@ int main(void)
         TEST(test_frame_raw_refused),
         TEST(test_frame_jpeg),
         TEST(test_frame_jpeg_refused),
+        TEST(test_frame_jpg_is_jpeg),
+        TEST(test_frame_jpeg_explained),
+        TEST(test_frame_raw_explained),
         TEST(test_frame_packed_by_oracle),
         TEST(test_frame_truncated),
         TEST(test_frame_mutated),

@@ -246,8 +246,89 @@ static void a_lacking_sidecar_names_the_remedy(void **state)
     struct config_sidecar s;
 
     (void)state;
+    assert_int_equal(config_sidecar_load(&s, CORPUS, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "`actd init " CORPUS "` writes it"));
     assert_int_equal(config_sidecar_load(&s, "/no/such/place", &err), -ENOENT);
-    assert_non_null(strstr(err.text, "actd init /no/such/place"));
+    assert_non_null(strstr(err.text, "/no/such/place: no such directory"));
+    assert_null(strstr(err.text, "actd init"));
+}
+
+static void every_word_EDIT_is_listed_at_once(void **state)
+{
+    static const char sidecar[] =
+        "rate_hz: EDIT\nstate_names: [a, b]\naction_names: [a, b]\n"
+        "units: {a: EDIT, b: rad}\n";
+    struct config_error err;
+    struct config_sidecar s;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(
+        parse(&cfg,
+              "runtime: /tmp/r\npolicy: {directory: /d}\njoint_state: {rate_hz: EDIT}\n"
+              "joints:\n  a:\n    position: [EDIT, 1]\n    velocity: EDIT\n"
+              "    acceleration: 1\n  EDIT_b: {position: [0, 1], velocity: 1, "
+              "acceleration: EDIT}\n",
+              &err),
+        -EINVAL);
+    assert_non_null(strstr(err.text, "r.yaml:3:24: joint_state.rate_hz: fill in"));
+    assert_non_null(
+        strstr(err.text, " (5 are still EDIT: joint_state: rate_hz; joints.a: position, "
+                         "velocity; joints: EDIT_b; joints.EDIT_b: acceleration)"));
+    assert_int_equal(
+        config_sidecar_parse(&s, "policy.yaml", sidecar, sizeof sidecar - 1, &err),
+        -EINVAL);
+    assert_non_null(strstr(err.text, "(2 are still EDIT: rate_hz; units: a)"));
+    // Another error is not lengthened.
+    assert_int_equal(
+        parse(&cfg, "rate: 1\npolicy: {threads: EDIT, directory: EDIT}\n", &err),
+        -EINVAL);
+    assert_null(strstr(err.text, "EDIT"));
+}
+
+static void a_long_list_of_EDIT_is_cut_with_dots(void **state)
+{
+    static char text[8192];
+    struct config_error err;
+    struct config cfg;
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "runtime: /tmp/r\npolicy: {directory: /d}\n"
+                                "joint_state: {rate_hz: 50}\njoints:\n");
+
+    (void)state;
+    for (int i = 0; i < ACTD_MAX_JOINTS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "  a_rather_long_name_of_a_joint_%d: {position: [EDIT, "
+                              "EDIT], velocity: EDIT, acceleration: EDIT}\n",
+                              i);
+    assert_int_equal(parse(&cfg, text, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "(96 are still EDIT: "));
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(err.text + sizeof err.text - 4, "...");
+}
+
+static void names_know_their_places(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(parse(&cfg,
+                           "runtime: /tmp/r\npolicy: {directory: /d}\n"
+                           "joint_state: {rate_hz: 50}\ncameras:\n  c:\n    key: k\n"
+                           "    rate_hz: 30\njoints:\n"
+                           "  a: {position: [0, 1], velocity: 1, acceleration: 1}\n"
+                           "  b: {position: [0, 1], velocity: 1, acceleration: 1, "
+                           "state: s}\n",
+                           &err),
+                     0);
+    assert_true(cfg.camera[0].key_at.line == 6 && cfg.camera[0].key_at.column == 10);
+    assert_true(cfg.camera[0].endpoint_at.line == 5 &&
+                cfg.camera[0].endpoint_at.column == 3);
+    assert_true(cfg.joint[0].state_at.line == 9 && cfg.joint[0].state_at.column == 3);
+    assert_true(cfg.joint[0].action_at.line == 9 && cfg.joint[0].action_at.column == 3);
+    assert_true(cfg.joint[1].action_at.line == 10 && cfg.joint[1].action_at.column > 50);
+    assert_true(cfg.joint[1].action_at.column == cfg.joint[1].state_at.column);
 }
 
 // ---- the loop's configuration ---------------------------------------------------------
@@ -333,6 +414,9 @@ int main(void)
         cmocka_unit_test(counts_are_bounded),
         cmocka_unit_test(the_sidecar_gives_names_rate_and_units),
         cmocka_unit_test(a_lacking_sidecar_names_the_remedy),
+        cmocka_unit_test(every_word_EDIT_is_listed_at_once),
+        cmocka_unit_test(a_long_list_of_EDIT_is_cut_with_dots),
+        cmocka_unit_test(names_know_their_places),
         cmocka_unit_test(defaults_become_numbers_for_the_loop),
         cmocka_unit_test(rows_must_fit_the_chunk),
     };

@@ -36,7 +36,7 @@ static void with_a_data_set_names_rate_and_units_are_known(void **state)
     has(get(sidecar), "PLEASE CONFIRM");
     has(get(robot), "\n  gripper:\n    state: gripper.pos\n");
     has(get(robot), "blend: false");
-    has(get(robot), "# Recorded with robot type: so101");
+    has(get(robot), "# Recorded with robot type: bench");
     has(get(robot), "seen in training: -0.750 .. 0.750"); // mean 0, 3 std of 0.25
     has(said, "confirm the guess");
     has(said, "actd check -c ");
@@ -81,7 +81,8 @@ static void without_a_data_set_the_rest_is_marked(void **state)
     has(said, "--dataset meta/info.json");
     has(said, "driver's name of each joint");
     edit(sidecar, "rate_hz: EDIT", "rate_hz: 10");
-    assert_int_equal(config_sidecar_load(&s, dir, &err), 0);
+    if (config_sidecar_load(&s, dir, &err))
+        fail_msg("%s", err.text);
     assert_string_equal(s.state[3], "state_3");
     assert_string_equal(s.action[5], "action_5");
     edit(robot, "rate_hz: EDIT", "rate_hz: 100");
@@ -141,10 +142,11 @@ static void a_policy_yaml_that_is_there_is_kept_and_used(void **state)
     has(said, "kept ");
     has(get(robot),
         "  f:\n    state: f\n    action: f\n    scale: EDIT  # 100 / (open - closed)");
+    has(said, "  joints.f: scale and offset, since 0_100 does not say");
     clean();
     put(sidecar, "rate_hz: 25\nstate_names: [a]\naction_names: [a]\nunits: rad\n");
     assert_int_equal(init(NULL, false, &said), -EINVAL);
-    has(err.text, "1 states and 1 actions, but the checkpoint has 6 and 6");
+    has(err.text, "1 state and 1 action, but the checkpoint has 6 and 6");
     put(sidecar, "rate_hz: EDIT\n");
     assert_int_equal(init(NULL, false, &said), -EINVAL);
     has(err.text, "--force writes a new policy.yaml");
@@ -239,6 +241,88 @@ static void a_data_set_of_another_robot_is_refused(void **state)
     free(said);
 }
 
+// ---- what is left to a person ---------------------------------------------------------
+
+static void left_open(const char *robot_type, const char *unit, const char *gripper)
+{
+    char expected[120], *said = NULL;
+    struct config_sidecar s;
+
+    clean();
+    make_info(robot_type);
+    assert_int_equal(init(info, false, &said), 0);
+    assert_int_equal(config_sidecar_load(&s, dir, &err), -EINVAL);
+    has(err.text, "fill in the unit");
+    snprintf(expected, sizeof expected, "  pan.pos: EDIT  # looks like %s; ", unit);
+    has(get(sidecar), expected);
+    snprintf(expected, sizeof expected, "  gripper.pos: %s", gripper);
+    has(get(sidecar), expected);
+    has(get(sidecar), "# deg or m100_100? ");
+    has(get(sidecar),
+        strcmp(unit, UNITS_ARM_EITHER) == 0 ? "Both fit" : "has been either");
+    has(said, "the file says what fits and how to tell");
+    free(said);
+    make_info("bench");
+}
+
+// Standard deviation 20, means 0 to 0.6: ends of 60, or with mean and std alone no ends.
+static void units_that_could_be_others_are_left_to_a_person(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    char *said = NULL;
+
+    (void)state;
+    f.action_scale = 20;
+    make_anew(&f);
+    left_open("bench", UNITS_ARM_EITHER, "EDIT  # looks like deg or m100_100");
+    left_open("so101_follower", UNITS_ARM_EITHER, "0_100");
+    f.action_scale = 60; // beyond 100: degrees, but with which zero?
+    make_anew(&f);
+    left_open("so100", "deg", "0_100");
+    clean();
+    assert_int_equal(init(info, false, &said), 0);
+    has(get(sidecar), "  pan.pos: deg  # seen in training: -180.0 .. 180.0\n");
+    clean();
+    assert_int_equal(init(NULL, false, &said), 0); // which is the gripper?
+    has(get(sidecar), "  action_5: EDIT  # looks like deg, or a gripper; ");
+    has(get(sidecar), "nothing tells a gripper from an arm joint");
+    f.era = ACT_FIXTURE_V03;
+    f.action_scale = 60;
+    make_anew(&f);
+    left_open("bench", UNITS_ARM_EITHER,
+              "EDIT  # looks like deg or 0_100; in training "
+              "about -179.8 .. 180.2 (mean +- 3 std)");
+    left_open("so101", UNITS_ARM_EITHER, "0_100");
+    f = act_fixture_tiny();
+    make_anew(&f);
+    left_open("so101", "rad", "EDIT"); // LeRobot's own SO arms never were in rad
+    free(said);
+}
+
+static void an_ensembled_checkpoint_is_ensembled(void **state)
+{
+    struct act_fixture f = act_fixture_tiny();
+    struct config cfg;
+    char *said = NULL;
+
+    (void)state;
+    snprintf(f.ensemble_coeff, sizeof f.ensemble_coeff, "0.025");
+    f.n_action_steps = 1;
+    make_anew(&f);
+    write_good();
+    if (config_load(&cfg, robot, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(cfg.chunks.mode, CHUNK_ENSEMBLE);
+    assert_int_equal(cfg.inference.trigger, TRIGGER_CONTINUOUS);
+    assert_true(fabs(cfg.chunks.ensemble_coeff - 0.025) < 1e-8);
+    f = act_fixture_tiny();
+    make_anew(&f);
+    write_good();
+    assert_int_equal(config_load(&cfg, robot, &err), 0);
+    assert_int_equal(cfg.chunks.mode, CHUNK_CROSSFADE);
+    free(said);
+}
+
 // ---- units ----------------------------------------------------------------------------
 
 static void units_are_guessed_from_statistics(void **state)
@@ -247,9 +331,9 @@ static void units_are_guessed_from_statistics(void **state)
         double lo[3], hi[3];
         const char *arm, *gripper; // joints 0 and 1; 2 is the gripper
     } row[] = {
-        {{-1.5, -0.4, 0}, {1.2, 2.9, 0.9}, "rad", "0_1"},       // ALOHA
-        {{-99.7, -80, 2}, {42, 99.1, 96}, "m100_100", "0_100"}, // SO-101, mid-2025
-        {{-70, -60, 0.5}, {80, 95, 55}, "deg", "0_100"},        // SO-101 now
+        {{-1.5, -0.4, 0}, {1.2, 2.9, 0.9}, "rad", "0_1"},             // ALOHA
+        {{-99.7, -80, 2}, {42, 99.1, 96}, UNITS_ARM_EITHER, "0_100"}, // SO-101, mid-2025
+        {{-70, -60, 0.5}, {80, 95, 55}, UNITS_ARM_EITHER, "0_100"},   // SO-101 now
         {{-140, -60, 0}, {80, 95, 99}, "deg", "0_100"},
         {{-1.5, -1, -0.3}, {1.5, 1, 1.6}, "rad", "rad"}, // gripper in rad too
         {{-120, -1, -20}, {120, 1, 120}, "deg", "deg"},
@@ -261,7 +345,8 @@ static void units_are_guessed_from_statistics(void **state)
         struct units_range r[3];
         const char *out[3];
         for (int k = 0; k < 3; k++)
-            r[k] = (struct units_range){true, row[i].lo[k], row[i].hi[k]};
+            r[k] = (struct units_range){
+                .known = true, .lo = row[i].lo[k], .hi = row[i].hi[k]};
         units_guess(r, names[0], CONFIG_NAME, 3, out);
         assert_string_equal(out[0], row[i].arm);
         assert_string_equal(out[1], row[i].arm);
@@ -270,6 +355,51 @@ static void units_are_guessed_from_statistics(void **state)
         units_guess(r, names[0], CONFIG_NAME, 3, out);
         assert_string_equal(out[1], "");
     }
+}
+
+// Mean 30, std 40 of a value that never left -100..100 gives an end of 150.
+static void estimates_leave_more_open(void **state)
+{
+    static const char names[3][CONFIG_NAME] = {"a", "b", "gripper"};
+    static const struct {
+        double mean[3], std[3];
+        const char *arm, *gripper;
+    } row[] = {{{30, -20, 30}, {40, 50, 25}, UNITS_ARM_EITHER, UNITS_GRIP_LARGE},
+               {{130, -20, 30}, {40, 50, 25}, "deg", UNITS_GRIP_LARGE},
+               {{130, -20, -30}, {40, 50, 25}, "deg", "deg"},
+               {{0.3, -0.2, 0.4}, {0.4, 0.5, 0.3}, "rad", UNITS_GRIP_SMALL},
+               {{0.3, -0.2, 1.4}, {0.4, 0.5, 0.3}, "rad", "rad"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct units_range r[3];
+        const char *out[3];
+        for (int k = 0; k < 3; k++)
+            r[k] = (struct units_range){.known = true,
+                                        .estimated = true,
+                                        .lo = row[i].mean[k] - 3 * row[i].std[k],
+                                        .hi = row[i].mean[k] + 3 * row[i].std[k]};
+        units_guess(r, names[0], CONFIG_NAME, 3, out);
+        assert_string_equal(out[0], row[i].arm);
+        assert_string_equal(out[2], row[i].gripper);
+    }
+}
+
+static void a_choice_fits_each_of_its_units(void **state)
+{
+    (void)state;
+    assert_true(units_fits("", "deg") && !units_is_sure(""));
+    assert_true(units_fits("deg", "deg") && units_is_sure("deg"));
+    assert_false(units_fits("deg", "rad"));
+    assert_true(units_fits(UNITS_ARM_EITHER, "deg"));
+    assert_true(units_fits(UNITS_ARM_EITHER, "m100_100"));
+    assert_false(units_fits(UNITS_ARM_EITHER, "0_100")); // the tail of m100_100
+    assert_false(units_fits(UNITS_ARM_EITHER, "m100"));
+    assert_false(units_fits(UNITS_ARM_EITHER, "m"));
+    assert_false(units_is_sure(UNITS_ARM_EITHER));
+    assert_true(units_is_so_arm("so101_follower") &&
+                units_is_so_arm("bi_so100_follower"));
+    assert_false(units_is_so_arm("aloha") || units_is_so_arm(""));
 }
 
 static void ranges_come_from_whatever_is_there(void **state)
@@ -281,13 +411,13 @@ static void ranges_come_from_whatever_is_there(void **state)
 
     (void)state;
     units_ranges(&s, r, 3);
-    assert_true(r[0].known && r[0].lo == -0.5 && r[0].hi == 2.5);
+    assert_true(r[0].known && r[0].estimated && r[0].lo == -0.5 && r[0].hi == 2.5);
     assert_false(r[1].known); // not finite
     assert_false(r[2].known); // beyond the statistics
     s.min = lo;
     s.max = hi;
     units_ranges(&s, r, 2);
-    assert_true(r[1].known && r[1].lo == -2 && r[1].hi == 4);
+    assert_true(r[1].known && !r[1].estimated && r[1].lo == -2 && r[1].hi == 4);
     s = (struct policy_stats){.n = 2};
     units_ranges(&s, r, 2);
     assert_false(r[0].known);
@@ -323,6 +453,10 @@ int main(void)
         TEST(bad_data_sets_are_refused),
         TEST(a_data_set_of_another_robot_is_refused),
         TEST(units_are_guessed_from_statistics),
+        TEST(estimates_leave_more_open),
+        TEST(a_choice_fits_each_of_its_units),
+        TEST(units_that_could_be_others_are_left_to_a_person),
+        TEST(an_ensembled_checkpoint_is_ensembled),
         TEST(ranges_come_from_whatever_is_there),
         TEST(command_lines_are_checked),
     };

@@ -608,6 +608,53 @@ static void stale_camera(void **state)
     world_end(&w);
 }
 
+// A camera that sends, but nothing that can be decoded, is a camera that is not there.
+static void corrupt_camera(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    atomic_store(&w.board.camera[0].corrupt_in_a_row, 4);
+    step(&w);
+    assert_int_equal(mode(&w), LADDER_RUNNING);
+    atomic_store(&w.board.camera[0].corrupt_in_a_row, 5);
+    step(&w);
+    assert_int_equal(mode(&w), LADDER_STOPPING);
+    assert_int_equal(reason(&w), REASON_CAMERA_STALE);
+    assert_true(
+        loop_last(w.loop)->wants_inference); // or no frame would ever be tried again
+    world_end(&w);
+}
+
+// Every step of the ladder is kept, with the joint behind it, for whoever looks later.
+static void events_are_kept(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+    const struct loop_report *r;
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    r = loop_last(w.loop);
+    uint64_t n = r->events;
+    assert_true(n >= 4); // INIT, WAITING, READY, APPROACH, RUNNING
+    assert_int_equal(r->event[(n - 1) % BOARD_EVENTS].to, LADDER_RUNNING);
+    assert_int_equal(r->event[(n - 1) % BOARD_EVENTS].from, LADDER_APPROACH);
+    assert_int_equal(r->event[0].from, LADDER_INIT);
+    w.camera_off = true;
+    until(&w, LADDER_STOPPING, 400);
+    r = loop_last(w.loop);
+    assert_int_equal(r->events, n + 1);
+    assert_int_equal(r->event[n % BOARD_EVENTS].reason, REASON_CAMERA_STALE);
+    assert_int_equal(r->event[n % BOARD_EVENTS].joint, -1);
+    assert_int_equal(r->event[n % BOARD_EVENTS].tick, r->tick);
+    world_end(&w);
+}
+
 static void following_error(void **state)
 {
     (void)state;
@@ -1098,6 +1145,8 @@ int main(void)
         cmocka_unit_test(hold_in_approach),
         cmocka_unit_test(hold_expires),
         cmocka_unit_test(stale_camera),
+        cmocka_unit_test(corrupt_camera),
+        cmocka_unit_test(events_are_kept),
         cmocka_unit_test(following_error),
         cmocka_unit_test(normal_lag_is_no_following_error),
         cmocka_unit_test(disarm_and_rearm),

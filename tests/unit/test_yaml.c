@@ -71,6 +71,7 @@ static void every_value_knows_its_place(void **state)
 
 static void bytes_are_checked_before_libyaml(void **state)
 {
+    static const char start[] = {'a', ':', ' ', '1', '\n'};
     static char big[YTREE_MAX_BYTES + 2];
 
     (void)state;
@@ -87,11 +88,19 @@ static void bytes_are_checked_before_libyaml(void **state)
     BAD("\xff\xfe#\0 \0x\0", "f:1:1: not UTF-8");
     memset(big, '#', sizeof big);
     bad(big, YTREE_MAX_BYTES + 1, "f:1:1: the file is larger than 64 KiB");
-    memcpy(big, "a: 1\n#", 6);
+    memcpy(big, start, sizeof start);
     struct ytree *t = NULL;
     struct config_error err;
     assert_int_equal(ytree_parse(&t, "f", big, YTREE_MAX_BYTES, &err), 0);
     ytree_free(t);
+}
+
+static void tabs_are_called_tabs(void **state)
+{
+    (void)state;
+    BAD("a:\n\tb: 1\n", "f:2:1: a tab; indent with spaces");
+    BAD("a:\n  b: 1\n  \tc: 1\n", "f:3:3: a tab; indent with spaces");
+    ytree_free(good("a:\t1 # as a space\n"));
 }
 
 static void sixteen_levels_and_no_more(void **state)
@@ -205,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_knows_its_place),
         cmocka_unit_test(bytes_are_checked_before_libyaml),
+        cmocka_unit_test(tabs_are_called_tabs),
         cmocka_unit_test(sixteen_levels_and_no_more),
         cmocka_unit_test(deep_nesting_costs_nothing),
         cmocka_unit_test(wide_mappings_are_refused),

@@ -1,0 +1,142 @@
+// What a person reads when the arm waits or stops: the joint, the stream, the remedy.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/explain.h"
+
+struct rig {
+    struct config cfg;
+    struct board board;
+    struct explain_source src;
+    struct loop_report now;
+    char text[512];
+};
+
+// infer is asked only for a failed inference, which test_infer has.
+static int setup(void **state)
+{
+    struct rig *r = calloc(1, sizeof *r);
+    if (!r || board_init(&r->board, 2, 4, 2))
+        return -1;
+    r->cfg.n_joints = 2;
+    r->cfg.n_cameras = 2;
+    snprintf(r->cfg.joint[0].name, sizeof r->cfg.joint[0].name, "shoulder");
+    snprintf(r->cfg.joint[1].name, sizeof r->cfg.joint[1].name, "elbow");
+    for (int i = 0; i < 2; i++) {
+        r->cfg.joint[i].min = -1.5;
+        r->cfg.joint[i].max = 1.5;
+        r->cfg.joint[i].following_error = 0.25;
+        r->cfg.camera[i].rate_hz = 30;
+    }
+    snprintf(r->cfg.camera[0].name, sizeof r->cfg.camera[0].name, "front");
+    snprintf(r->cfg.camera[1].name, sizeof r->cfg.camera[1].name, "wrist");
+    snprintf(r->cfg.camera[1].endpoint, sizeof r->cfg.camera[1].endpoint,
+             "ipc:///r/camera.wrist");
+    snprintf(r->cfg.joint_state.endpoint, sizeof r->cfg.joint_state.endpoint,
+             "ipc:///r/joints.state");
+    r->cfg.joint_state.rate_hz = 100;
+    r->cfg.safety.fresh_ticks = 50;
+    r->cfg.safety.tick_gap_ms = 100;
+    r->board.camera[0].received_ns = r->board.camera[1].received_ns = NS_PER_S;
+    r->now.now_ns = 2 * NS_PER_S;
+    r->src = (struct explain_source){.cfg = &r->cfg, .board = &r->board};
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *r = *state;
+    board_free(&r->board);
+    free(r);
+    return 0;
+}
+
+static void says(struct rig *r, enum ladder_reason reason, int joint, double value,
+                 const char *a, const char *b)
+{
+    explain_reason(&r->src, &r->now, reason, joint, value, r->text, sizeof r->text);
+    if (!strstr(r->text, a) || !strstr(r->text, b))
+        fail_msg("'%s' has not both '%s' and '%s'", r->text, a, b);
+}
+
+static void names_the_stream(void **state)
+{
+    struct rig *r = *state;
+    struct joint_sample j = {.capture_ns = 2 * NS_PER_S - 250 * NS_PER_MS};
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
+    says(r, REASON_JOINTS_MISSING, -1, 0, "nothing yet on ipc:///r/joints.state",
+         "driver");
+    r->board.joints_refused = 1;
+    says(r, REASON_JOINTS_MISSING, -1, 0, "every joint state was refused", "dropped");
+    slot_write(&r->board.joints, &j);
+    says(r, REASON_JOINTS_STALE, -1, 0, "250 ms old", "100 Hz");
+    r->board.camera[1].received_ns = 0;
+    says(r, REASON_CAMERA_MISSING, -1, 0, "camera wrist", "ipc:///r/camera.wrist");
+    r->board.camera[1].received_ns = NS_PER_S + 400 * NS_PER_MS;
+    says(r, REASON_CAMERA_STALE, -1, 0, "camera front for 1000 ms", "30 Hz");
+    r->board.camera[1].corrupt_in_a_row = 7;
+    says(r, REASON_CAMERA_STALE, -1, 0, "camera wrist cannot be decoded", "JPEG");
+}
+
+static void names_a_rate_that_is_not_kept(void **state)
+{
+    struct rig *r = *state;
+    r->src.received_hz[0] = 30;
+    says(r, REASON_STARTING, -1, 0, "joint states come at 30.0 Hz", "rate_hz says 100");
+    r->src.received_hz[0] = 99;
+    r->src.received_hz[2] = 15;
+    says(r, REASON_STARTING, -1, 0, "camera wrist come at 15.0 Hz",
+         "cameras.wrist.rate_hz says 30");
+}
+
+static void names_the_joint(void **state)
+{
+    struct rig *r = *state;
+    says(r, REASON_FOLLOWING_ERROR, 1, 0.31, "elbow is 0.31 rad from its command",
+         "allows 0.25");
+    r->now.measured[0] = 40;
+    says(r, REASON_OUT_OF_LIMITS, -1, 0, "shoulder measured at 40 rad", "degrees?");
+    r->now.measured[0] = 1.6;
+    says(r, REASON_OUT_OF_LIMITS, -1, 0, "outside its position limits -1.5 .. 1.5",
+         "move it inside");
+}
+
+static void tells_a_step_and_what_follows(void **state)
+{
+    struct rig *r = *state;
+    struct loop_event e = {.from = LADDER_RUNNING,
+                           .to = LADDER_HOLD,
+                           .reason = REASON_FOLLOWING_ERROR,
+                           .joint = 1,
+                           .value = 0.5};
+    explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
+    assert_non_null(strstr(r->text, "RUNNING -> HOLD (FOLLOWING_ERROR): elbow"));
+    assert_non_null(strstr(r->text, "goes on if the cause passes"));
+    e = (struct loop_event){.from = LADDER_STOPPING,
+                            .to = LADDER_STOPPED,
+                            .reason = REASON_TICK_GAP,
+                            .joint = -1};
+    explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
+    assert_non_null(strstr(r->text, "100 ms"));
+    assert_non_null(strstr(r->text, "start actd again"));
+    e = (struct loop_event){.from = LADDER_WAITING, .to = LADDER_READY, .joint = -1};
+    explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
+    assert_string_equal(r->text, "WAITING -> READY");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_the_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_a_rate_that_is_not_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_the_joint, setup, teardown),
+        cmocka_unit_test_setup_teardown(tells_a_step_and_what_follows, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
