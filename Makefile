@@ -122,12 +122,12 @@ missing = $(shell for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/nul
 	grep -q 'ok installed' || echo $$p; done)
 deps: ## install the Debian packages that building, testing and the demo need
 	@m="$(call missing,$(DEBS))"; if [ -n "$$m" ]; then echo "installing $$m"; \
-	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	$(SUDO) -E apt-get install -y -qq --no-install-recommends $$m; fi
+	$(SUDO) apt-get update -qq && $(SUDO) env \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
 deps-lint: ## install clang, clang-tidy, cppcheck for lint and fuzz
 	@m="$(call missing,$(LINT_DEBS))"; if [ -n "$$m" ]; then echo "installing $$m"; \
-	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	$(SUDO) -E apt-get install -y -qq --no-install-recommends $$m; fi
+	$(SUDO) apt-get update -qq && $(SUDO) env \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
 
 unit: $(UNITS)
 test: all $(UNITS) ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
