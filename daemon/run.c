@@ -15,6 +15,7 @@
 #include "daemon/board.h"
 #include "daemon/bus.h"
 #include "daemon/camera.h"
+#include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/config_loop.h"
 #include "daemon/infer.h"
@@ -94,6 +95,11 @@ static uint64_t compute_mask(const struct daemon *d)
     return ~(UINT64_C(1) << d->cpu);
 }
 
+static void warn(const char *text)
+{
+    log_line(LOG_WARN, "%s", text);
+}
+
 static int load_policy(struct daemon *d)
 {
     struct policy_error e = {{0}};
@@ -116,10 +122,12 @@ static int load_policy(struct daemon *d)
     if (binding_make(&d->binding, &d->cfg, &d->side, d->info, &d->err) ||
         config_loop(&d->cfg, &d->side, d->info, &d->loop_cfg, &d->err))
         return fail(d, EX_CONFIG);
-    log_line(LOG_INFO,
-             "policy %s: %s, %s, %d cameras, chunk %d rows at %g Hz, %d threads, BLAS %s",
-             d->cfg.policy.directory, d->info->type, d->info->format, d->info->n_cameras,
-             d->info->chunk_size, d->side.rate_hz, d->info->threads, d->info->blas_core);
+    log_line(
+        LOG_INFO,
+        "policy %s: %s, %s; cameras: %d; chunk: %d rows at %g Hz; threads: %d; BLAS %s",
+        d->cfg.policy.directory, d->info->type, d->info->format, d->info->n_cameras,
+        d->info->chunk_size, d->side.rate_hz, d->info->threads, d->info->blas_core);
+    (void)check_warnings(&d->cfg, &d->side, d->info, &d->binding, warn);
     return 0;
 }
 
