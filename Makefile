@@ -152,20 +152,24 @@ parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; s
 # ---- lint ----------------------------------------------------------------------------------
 ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) daemon/main.c daemon/sim/main.c
 lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
-	clang-format --dry-run -Werror $(ALL_C) $(wildcard policy/*.h policy/*/*.h daemon/*.h \
+	@echo clang-format
+	@clang-format --dry-run -Werror $(ALL_C) $(wildcard policy/*.h policy/*/*.h daemon/*.h \
 		daemon/*/*.h tests/unit/*.[ch])
-	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
-		--suppressions-list=.cppcheck --error-exitcode=1 -j2 -I. $(ALL_C)
-	printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE -DACTD_VERSION='\"x\"' \
-		-I. -isystem $(BUILD)/gen >$(BUILD)/tidy.\$$\$$ 2>/dev/null || { cat $(BUILD)/tidy.\$$\$$; \
-		exit 1; }; rm -f $(BUILD)/tidy.\$$\$$"
+	@echo cppcheck
+	@cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+		--error-exitcode=1 -j2 -I. $(ALL_C)
+	@echo clang-tidy
+	@printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE \
+		-DACTD_VERSION='\"x\"' -I. -isystem $(BUILD)/gen >$(BUILD)/tidy.\$$\$$ 2>/dev/null || \
+		{ cat $(BUILD)/tidy.\$$\$$; exit 1; }; rm -f $(BUILD)/tidy.\$$\$$"
 
 # ---- fuzz ----------------------------------------------------------------------------------
 FUZZ_SECONDS ?= 30
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(GEN_H)
 	@mkdir -p $(@D)
-	clang -std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. \
+	$(call say,FUZZ,$@)
+	$(Q)clang -std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. \
 		-isystem $(BUILD)/gen -o $@ $< $(filter-out daemon/run.c,$(DAEMON_C)) $(POLICY_C) \
 		$(GEN_C) daemon/run.c $(LIBS_CORE)
 fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)

@@ -5,6 +5,7 @@
 #include "daemon/bus.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -369,7 +370,7 @@ struct bus_counts bus_counts(const struct bus *b)
     };
 
     if (slot_read(&b->joints_why, counts.joints_refusal_text) == 0)
-        strcpy(counts.joints_refusal_text,
-               counts.joints_refusal ? codec_verdict_name(counts.joints_refusal) : "");
+        snprintf(counts.joints_refusal_text, sizeof counts.joints_refusal_text, "%s",
+                 counts.joints_refusal ? codec_verdict_name(counts.joints_refusal) : "");
     return counts;
 }

@@ -282,8 +282,9 @@ enum codec_verdict camera_last_refusal(const struct camera *c)
 void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX])
 {
     if (slot_read(&c->why, text) == 0)
-        strcpy(text,
-               slot_count(&c->why) > 0 ? codec_verdict_name(camera_last_refusal(c)) : "");
+        snprintf(text, CODEC_WHY_MAX, "%s",
+                 slot_count(&c->why) > 0 ? codec_verdict_name(camera_last_refusal(c))
+                                         : "");
 }
 
 void camera_supersede(struct camera *c, uint64_t n)

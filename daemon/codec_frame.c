@@ -8,6 +8,7 @@
 //
 // Lengths in CompressedImage's 2 and 3, 32-bit numbers in RawImage's: field 2's wire type
 // says which of the two it is, and a message in which it is missing is neither.
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -213,12 +214,12 @@ static enum codec_verdict raw_size(struct codec *c, const struct field *field,
             "step %llu is shorter than a row of %llu pixels of %llu bytes",
             (unsigned long long)step, (unsigned long long)width,
             (unsigned long long)channels);
-    if (step > INT_MAX || step * height != out->size)
+    uint64_t bytes = step * height; // of two 32-bit numbers
+    if (step > INT_MAX || bytes != out->size)
         return codec_refuse(c, CODEC_BAD_SIZE,
-                            "data has %zu bytes, and step %llu times height %llu is %llu",
-                            out->size, (unsigned long long)step,
-                            (unsigned long long)height,
-                            (unsigned long long)(step * height));
+                            "data has %zu bytes, and step %" PRIu64
+                            " times height %" PRIu64 " is %" PRIu64,
+                            out->size, step, height, bytes);
     out->width = (int)width;
     out->height = (int)height;
     out->step = (int)step;

@@ -36,7 +36,7 @@ const char *codec_quote(char out[CODEC_QUOTE], const void *word, size_t n)
         out[at++] = hex[w[i] >> 4];
         out[at++] = hex[w[i] & 15];
     }
-    strcpy(out + at, i < n ? "..." : "");
+    memcpy(out + at, i < n ? "..." : "", i < n ? 4 : 1);
     return out;
 }
 

@@ -44,7 +44,7 @@ void *wire_open(void *zmq, int zmq_type, int hwm, enum wire_role role,
                 const char *runtime, const char *stream, char *err, size_t err_len)
 {
     char endpoint[WIRE_PATH_MAX];
-    struct config_error used;
+    struct config_error used = {{0}};
     void *socket = zmq_socket(zmq, zmq_type);
 
     if (snprintf(endpoint, sizeof endpoint, "ipc://%s/%s", runtime, stream) >=

@@ -17,8 +17,9 @@ files_exist() {
 }
 packages_named() { # every package of `make deps` is explained
     local p
-    for p in zmq protobuf-c openblas yaml jansson turbojpeg systemd mujoco EGL png cmocka; do
-        grep -qi "lib$p\|$p" README.md || { echo "# $p is not explained"; return 1; }
+    for p in $(sed -n '/^DEBS :=/,/[^\\]$/p' Makefile | tr -d '\\' | sed 's/DEBS :=//'); do
+        p=$(echo "$p" | sed -E 's/^lib//; s/[0-9]*-dev$//; s/-mesa0$//; s/^gl1-mesa-dri$/mesa/')
+        grep -qi -- "$p" README.md || { echo "# $p is not explained"; return 1; }
     done
 }
 ok "quotes the driver that is tested" driver_quoted
