@@ -116,7 +116,7 @@ def alias_metadata(weights, record):
     """Copies what save_pretrained noted about tensors it stored only once."""
     size = int.from_bytes(weights[:8], "little")
     meta = json.loads(weights[8 : 8 + size]).get("__metadata__", {})
-    aliases = {k: v for k, v in meta.items() if k != "format"}
+    aliases = {k: meta[k] for k in sorted(meta) if k != "format"}  # written in any order
     if aliases:
         record["metadata"] = aliases
     return aliases

@@ -266,8 +266,6 @@ def arguments():
 def main():
     args, rows = arguments(), []
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    # Which of two tied tensors save_pretrained keeps follows the order of a set of names.
-    os.environ["PYTHONHASHSEED"] = "0"
     check_python(sys.executable, NEW, "PYTHON=")
     old_base = args.old_python or sys.executable
     check_python(old_base, OLD, "--old-python")
