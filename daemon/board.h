@@ -24,6 +24,7 @@
 
 #define BOARD_HISTORY  128 // joint samples kept to find the one nearest to a frame
 #define BOARD_COMMANDS 64
+#define BOARD_CORRUPT  5 // undecodable frames in a row are as bad as none
 
 struct joint_sample {
     uint64_t number;  // counts accepted samples from 1
@@ -72,8 +73,14 @@ struct loop_event {
     uint64_t tick;
     enum ladder_state from, to;
     enum ladder_reason reason;
-    int joint;    // the joint that is outside its limits or does not follow, -1 = none
-    double value; // rad: where it was measured, or how far from its command
+    int index;    // of the joint, for CAMERA_* of the camera that is the cause; -1 = none
+    double value; // by reason, as it was in that tick:
+                  //   OUT_OF_LIMITS    rad: where the joint was measured
+                  //   FOLLOWING_ERROR  rad: how far it was from its command
+                  //   JOINTS_STALE     ms since the newest joint state was captured
+                  //   CAMERA_STALE     ms since a frame of the camera was taken; 0 when
+                  //                    BOARD_CORRUPT in a row did not decode
+                  //   all others       0
 };
 
 // What the loop says of itself after every tick.
@@ -82,11 +89,12 @@ struct loop_report {
     uint64_t tick, ticks_run, skipped, commands;
     enum ladder_state mode;
     enum ladder_reason reason;
-    bool degraded, wants_inference; // no inference while a camera is late
-    uint64_t chunk_id;              // newest chunk in use
-    ns_t chunk_anchor_ns;           // its row 0, after any re-anchoring
-    double chunk_remaining;         // rows
-    uint64_t chunks_seen;           // pushed, whatever the verdict
+    bool degraded;          // joint states older than 2 periods, or a camera is late
+    bool wants_inference;   // not while a camera or joint states (3 periods) are late
+    uint64_t chunk_id;      // newest chunk in use
+    ns_t chunk_anchor_ns;   // its row 0, after any re-anchoring
+    double chunk_remaining; // rows
+    uint64_t chunks_seen;   // pushed, whatever the verdict
     uint64_t verdict[CHUNK_VERDICTS];
     uint64_t limited[ACTD_MAX_JOINTS][GUARD_LIMITS];
     uint64_t refused_vectors, gate_refusals, commands_dropped;

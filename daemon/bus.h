@@ -2,8 +2,9 @@
 // joint states, cameras and the loop's eventfd; drains each socket to its newest message;
 // decodes joint states; parks the newest raw frame of each camera; encodes and sends
 // commands. Every socket: size cap, high-water mark, LINGER 0, handshake 2 s, set before
-// bind/connect; no CONFLATE, no multipart. SCHED_FIFO below the loop when granted (class
-// io).
+// bind/connect; no CONFLATE, no multipart. The one exception: at stop the command socket
+// gets LINGER 50 ms, since what it still holds is the end of the ramp to rest, and a driver
+// that is there takes that at once. SCHED_FIFO below the loop when granted (class io).
 #ifndef ACTD_BUS_H
 #define ACTD_BUS_H
 

@@ -1,8 +1,9 @@
 // camera: one camera's way from raw message to pixels. The bus parks each newest message
 // in one of three buffers; the camera's own thread (plain) decodes the newest one when an
 // inference asks, in parallel with the other cameras'; the infer thread reads the pixels.
-// A JPEG whose header is too large, which is progressive, or which decodes with so much
-// as a warning counts as corrupt and is not used: the frame before it stays, and ages.
+// A JPEG whose header says that it is too large or progressive is refused by the bus, like
+// any frame that cannot be used by what it says of itself. One that decodes with so much
+// as a warning counts as corrupt. Neither is used: the frame before it stays, and ages.
 #ifndef ACTD_CAMERA_H
 #define ACTD_CAMERA_H
 
@@ -15,7 +16,7 @@
 
 struct camera;
 
-// plain. Allocates all buffers (38 MiB of addresses; pages come with use) and starts the
+// plain. Allocates all buffers (37 MiB of addresses; pages come with use) and starts the
 // decode thread (SCHED_OTHER). Frames of any size up to the cap decode. mark stays the
 // caller's: parked frames count as received, those with a stamp seen just before as
 // duplicate, other bad ones as refused, and as corrupt those that fail in the decoder. 0

@@ -181,11 +181,31 @@ void check_report_static(struct check *c)
     rate_table(c);
 }
 
+// `run` keeps compute threads off the loop's core by a mask of 64 cores, and only where each
+// of them has a core besides.
+static bool shares_core(const struct check *c, int core)
+{
+    return core < 0 || core > 63 || c->cfg.policy.threads >= rt_cpu_count();
+}
+
+static void core_row(struct check *c)
+{
+    int core = c->cfg.control.cpu >= 0 ? c->cfg.control.cpu : rt_choose_cpu();
+    const char *shared =
+        shares_core(c, core) ? "; compute threads share the loop's core" : "";
+
+    if (core >= 0)
+        table_row(&c->table, "cores\t%d; the loop's is number %d (%s)%s", rt_cpu_count(),
+                  core, c->cfg.control.cpu >= 0 ? "control.cpu" : "chosen", shared);
+    else
+        table_row(&c->table, "cores\t%d; the loop may run on any%s", rt_cpu_count(),
+                  shared);
+}
+
 void check_report_measured(struct check *c)
 {
     struct table *t = &c->table;
     int every = config_every_rows(&c->cfg, c->info);
-    int core = c->cfg.control.cpu >= 0 ? c->cfg.control.cpu : rt_choose_cpu();
 
     table_row(t,
               "inference\t%.2f ms, median of %d on a grey image: at most %.1f a second",
@@ -201,11 +221,7 @@ void check_report_measured(struct check *c)
               !c->cfg.control.lock_memory ? "not asked for"
               : c->lockable               ? "possible"
                                           : "RLIMIT_MEMLOCK is too low");
-    if (core >= 0)
-        table_row(t, "cores\t%d; the loop's is number %d (%s)", rt_cpu_count(), core,
-                  c->cfg.control.cpu >= 0 ? "control.cpu" : "chosen");
-    else
-        table_row(t, "cores\t%d; the loop may run on any", rt_cpu_count());
+    core_row(c);
     fprintf(c->out, "\nMeasured here\n");
     table_print(t, c->out);
 }

@@ -4,6 +4,11 @@
 // one step, so a chunk covers [anchor, anchor + rows * step): between rows it is interpolated,
 // during the last step the last row is held, after that it is never used again. Which rows of
 // a late chunk are skipped follows from the clock alone; no latency estimate is involved.
+// Rows beyond the horizon (cfg.rows) are not even looked at.
+//
+// Every interpolation passes through the rows. hold is still in between. linear has one slope
+// per step, so the velocity steps at each row, to 0 at the last one. cubic (Catmull-Rom, one-
+// sided at row 0) is C1 over the whole chunk: it comes to rest in the last row.
 //
 // All blend modes are one fold over the live chunks that cover `now`, oldest first:
 //
@@ -80,7 +85,7 @@ const char *chunk_verdict_name(enum chunk_verdict v);
 
 struct chunk_target {
     double pos[ACTD_MAX_JOINTS]; // rad
-    double vel[ACTD_MAX_JOINTS]; // rad/s, slope of the blended target
+    double vel[ACTD_MAX_JOINTS]; // rad/s, slope of the blended target; 0 in a held row
     uint64_t newest_id;
     ns_t anchor_ns; // of the newest chunk's row 0
     double row;     // place inside the newest chunk, in rows

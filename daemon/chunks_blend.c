@@ -40,12 +40,16 @@ static double at(const struct chunks *q, const struct live *c, int row, int join
     return (double)c->row[(size_t)row * (size_t)q->cfg.joints + (size_t)joint];
 }
 
-// Catmull-Rom: the slope at a row is half the way between its neighbours, one-sided at the ends.
+// Catmull-Rom: the slope at a row is half the way between its neighbours, one-sided at row 0.
+// The last row is held for its step and nothing may follow, so the motion comes to rest there:
+// any other slope would end in a step of the velocity (50 rad/s to 0 for 1 rad per 20 ms).
 static double tangent(const struct chunks *q, const struct live *c, int row, int joint)
 {
-    int a = row > 0 ? row - 1 : row, b = row < c->rows - 1 ? row + 1 : row;
+    int a = row > 0 ? row - 1 : row;
 
-    return a == b ? 0 : (at(q, c, b, joint) - at(q, c, a, joint)) / (b - a);
+    if (row >= c->rows - 1)
+        return 0;
+    return (at(q, c, row + 1, joint) - at(q, c, a, joint)) / (row + 1 - a);
 }
 
 static struct point cubic(const struct chunks *q, const struct live *c, struct place p,

@@ -226,7 +226,6 @@ static int from_tree(struct config *out, const struct ytree *tree,
 
     memset(out, 0, sizeof *out);
     snprintf(out->file, sizeof out->file, "%s", ytree_file(tree));
-    out->policy.cpu = -1;
     out->chunks.ensemble_coeff = NAN;
     rc = read_all(&r);
     if (rc)

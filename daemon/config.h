@@ -61,7 +61,6 @@ struct config {
         int threads;                 // resolved, at least 1
         enum policy_resize resize;
         char stats_tag[CONFIG_NAME]; // "" = none
-        int cpu; // keep compute threads off this core's sibling; -1 = auto
     } policy;
     struct {
         double rate_hz;

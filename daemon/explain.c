@@ -10,11 +10,17 @@ static double ms_since(ns_t at, ns_t now)
     return now > at ? (double)(now - at) / 1e6 : 0;
 }
 
+static bool slow_joints(const struct explain_source *s)
+{
+    double hz = s->received_hz[0];
+    return hz > 0 && hz < SLOW * s->cfg->joint_state.rate_hz;
+}
+
 // The first stream that comes more slowly than declared.
 static bool slow_stream(const struct explain_source *s, char *text, size_t size)
 {
     double hz = s->received_hz[0];
-    if (hz > 0 && hz < SLOW * s->cfg->joint_state.rate_hz) {
+    if (slow_joints(s)) {
         snprintf(text, size,
                  "joint states come at %.1f Hz, but joint_state.rate_hz says %g: correct "
                  "the one that is wrong",
@@ -55,53 +61,90 @@ static void joints_missing(const struct explain_source *s, char *text, size_t si
 }
 
 static void joints_stale(const struct explain_source *s, const struct loop_report *now,
-                         char *text, size_t size)
+                         double age_ms, char *text, size_t size)
 {
     struct joint_sample j;
-    if (slow_stream(s, text, size) || !slot_read(&s->board->joints, &j))
-        return;
-    snprintf(text, size,
-             "the newest joint state is %.0f ms old (%g Hz are declared): is the "
-             "driver still running?",
-             ms_since(j.capture_ns, now->now_ns), s->cfg->joint_state.rate_hz);
+    char come[48] = "";
+    if (age_ms <= 0) {
+        if (!slot_read(&s->board->joints, &j))
+            return;
+        age_ms = ms_since(j.capture_ns, now->now_ns);
+    }
+    // Beside the age, not for it: also a driver that has just stopped sent fewer.
+    if (slow_joints(s))
+        snprintf(come, sizeof come, ", %.1f come", s->received_hz[0]);
+    snprintf(
+        text, size,
+        "the newest joint state is %.0f ms old (%g Hz are declared%s): is the driver "
+        "still running%s?",
+        age_ms, s->cfg->joint_state.rate_hz, come,
+        *come ? ", and joint_state.rate_hz right" : "");
 }
 
-// The camera that has been silent longest; one that never spoke before all others.
+static void camera_missing(const struct explain_source *s, int camera, char *text,
+                           size_t size)
+{
+    const struct config_camera *c = &s->cfg->camera[camera];
+    snprintf(
+        text, size,
+        "nothing yet from camera %s on %s: is it running, and does it connect there?",
+        c->name, c->endpoint);
+}
+
+static void camera_stale(const struct explain_source *s, int camera, double age_ms,
+                         char *text, size_t size)
+{
+    const struct config_camera *c = &s->cfg->camera[camera];
+    if (age_ms > 0)
+        snprintf(text, size,
+                 "no usable frame from camera %s for %.0f ms (%g Hz are declared)",
+                 c->name, age_ms, c->rate_hz);
+    else
+        snprintf(
+            text, size,
+            "frames of camera %s cannot be decoded: send whole baseline JPEG or raw images",
+            c->name);
+}
+
+// Now: the camera whose frames do not decode, else the one that has been silent longest; one
+// that never spoke comes before all others.
 static int silent_camera(const struct explain_source *s)
 {
     int worst = 0;
-    for (int i = 1; i < s->cfg->n_cameras; i++)
+    for (int i = 0; i < s->cfg->n_cameras; i++) {
+        if (s->board->camera[i].corrupt_in_a_row >= BOARD_CORRUPT)
+            return i;
         if (s->board->camera[i].received_ns < s->board->camera[worst].received_ns)
             worst = i;
+    }
     return worst;
 }
 
-static void camera(const struct explain_source *s, const struct loop_report *now,
-                   char *text, size_t size)
+static void camera_now(const struct explain_source *s, const struct loop_report *now,
+                       char *text, size_t size)
 {
     if (s->cfg->n_cameras == 0)
         return;
     int i = silent_camera(s);
-    const struct config_camera *c = &s->cfg->camera[i];
-    ns_t at = s->board->camera[i].received_ns;
-    for (int k = 0; k < s->cfg->n_cameras; k++) {
-        if (s->board->camera[k].corrupt_in_a_row == 0)
-            continue;
-        snprintf(
-            text, size,
-            "frames of camera %s cannot be decoded: send whole baseline JPEG or raw images",
-            s->cfg->camera[k].name);
-        return;
-    }
-    if (at == 0)
-        snprintf(text, size,
-                 "nothing yet from camera %s on %s: is it running, and does it "
-                 "connect there?",
-                 c->name, c->endpoint);
+    const struct camera_mark *m = &s->board->camera[i];
+    bool corrupt = m->corrupt_in_a_row >= BOARD_CORRUPT;
+    if (m->received_ns == 0)
+        camera_missing(s, i, text, size);
     else
-        snprintf(text, size,
-                 "no usable frame from camera %s for %.0f ms (%g Hz are declared)",
-                 c->name, ms_since(at, now->now_ns), c->rate_hz);
+        camera_stale(s, i, corrupt ? 0 : ms_since(m->received_ns, now->now_ns), text,
+                     size);
+}
+
+static void camera(const struct explain_source *s, const struct loop_report *now,
+                   enum ladder_reason reason, int index, double age_ms, char *text,
+                   size_t size)
+{
+    if (index < 0 || index >= s->cfg->n_cameras)
+        camera_now(s, now, text, size);
+    else if (reason == REASON_CAMERA_MISSING)
+        camera_missing(s, index, text, size);
+    else
+        camera_stale(s, index, age_ms, text, size);
 }
 
 static void outside(const struct explain_source *s, int joint, double value, char *text,
@@ -145,18 +188,20 @@ static void policy_failed(const struct explain_source *s, char *text, size_t siz
     snprintf(text, size, "inference failed: %s", why);
 }
 
-// Outside its limits now, for the states that wait and have no event to tell.
-static int joint_outside(const struct explain_source *s, const struct loop_report *now)
+// For the states that wait and have no event to tell.
+static void outside_now(const struct explain_source *s, const struct loop_report *now,
+                        char *text, size_t size)
 {
     for (int i = 0; i < s->cfg->n_joints; i++)
         if (now->measured[i] < s->cfg->joint[i].min ||
-            now->measured[i] > s->cfg->joint[i].max)
-            return i;
-    return -1;
+            now->measured[i] > s->cfg->joint[i].max) {
+            outside(s, i, now->measured[i], text, size);
+            return;
+        }
 }
 
 void explain_reason(const struct explain_source *s, const struct loop_report *now,
-                    enum ladder_reason reason, int joint, double value, char *text,
+                    enum ladder_reason reason, int index, double value, char *text,
                     size_t size)
 {
     text[0] = '\0';
@@ -168,18 +213,18 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
         joints_missing(s, text, size);
         return;
     case REASON_JOINTS_STALE:
-        joints_stale(s, now, text, size);
+        joints_stale(s, now, value, text, size);
         return;
     case REASON_CAMERA_MISSING:
     case REASON_CAMERA_STALE:
-        camera(s, now, text, size);
+        camera(s, now, reason, index, value, text, size);
         return;
     case REASON_NO_CHUNK:
     case REASON_CHUNK_TOO_OLD:
         no_chunk(s, text, size);
         return;
     case REASON_FOLLOWING_ERROR:
-        following(s, joint, value, text, size);
+        following(s, index, value, text, size);
         return;
     case REASON_POLICY_FAILED:
         policy_failed(s, text, size);
@@ -190,8 +235,10 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
                  s->cfg->safety.tick_gap_ms);
         return;
     case REASON_OUT_OF_LIMITS:
-        joint = joint < 0 ? joint_outside(s, now) : joint;
-        outside(s, joint, joint < 0 ? 0 : now->measured[joint], text, size);
+        if (index >= 0)
+            outside(s, index, value, text, size);
+        else
+            outside_now(s, now, text, size);
         return;
     default: // the name says it
         return;
@@ -215,7 +262,7 @@ void explain_event(const struct explain_source *s, const struct loop_report *now
                    const struct loop_event *e, char *text, size_t size)
 {
     char why[256];
-    explain_reason(s, now, e->reason, e->joint, e->value, why, sizeof why);
+    explain_reason(s, now, e->reason, e->index, e->value, why, sizeof why);
     snprintf(text, size, "%s -> %s%s%s%s%s%s%s", ladder_state_name(e->from),
              ladder_state_name(e->to), e->reason ? " (" : "",
              e->reason ? ladder_reason_name(e->reason) : "", e->reason ? ")" : "",

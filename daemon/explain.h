@@ -17,13 +17,15 @@ struct explain_source {
     double received_hz[POLICY_MAX_CAMERAS + 1];
 };
 
-// plain. The cause behind `reason` now. joint and value as in struct loop_event (-1 = none).
-// text is empty when there is nothing to add to the reason's name.
+// plain. The cause behind `reason`. index and value as in struct loop_event; -1 and 0, for a
+// state that waits and has no event: as things are now. text is empty when there is nothing to
+// add to the reason's name.
 void explain_reason(const struct explain_source *src, const struct loop_report *now,
-                    enum ladder_reason reason, int joint, double value, char *text,
+                    enum ladder_reason reason, int index, double value, char *text,
                     size_t size);
 
-// plain. One line for a step of the ladder: "RUNNING -> HOLD (JOINTS_STALE): …".
+// plain. One line for a step of the ladder: "RUNNING -> HOLD (JOINTS_STALE): …". What was
+// behind it is told as it was in its tick, however much later this is asked.
 void explain_event(const struct explain_source *src, const struct loop_report *now,
                    const struct loop_event *event, char *text, size_t size);
 

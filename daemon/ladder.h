@@ -29,14 +29,15 @@ enum ladder_condition {
     LADDER_C_STARTED = 1u << 0,       // threads run, policy passed its warm-up
     LADDER_C_STREAMS_FRESH = 1u << 1, // every stream, for 50 ticks in a row
     LADDER_C_JOINTS_MISSING = 1u << 2,
-    LADDER_C_JOINTS_LATE = 1u << 3,  // 3 of their periods: hold
+    LADDER_C_JOINTS_LATE = 1u << 3,  // 3 of their periods: hold (2 are only degraded)
     LADDER_C_JOINTS_STALE = 1u << 4, // max(100 ms, 5 periods): stop
     LADDER_C_CAMERA_MISSING = 1u << 5,
-    LADDER_C_CAMERA_LATE = 1u << 6,   // max(100 ms, 3 periods): degraded, no inference
-    LADDER_C_CAMERA_STALE = 1u << 7,  // max(500 ms, 10 periods): stop
-    LADDER_C_NO_CHUNK = 1u << 8,      // no chunk covers now: hold
-    LADDER_C_CHUNK_TOO_OLD = 1u << 9, // the only ones there are too old: hold
-    LADDER_C_NOT_FINITE = 1u << 10,   // refused vector: hold
+    LADDER_C_CAMERA_LATE = 1u << 6, // max(100 ms, 3 periods): degraded, no inference
+    // max(500 ms, 10 periods), or 5 frames in a row that do not decode: stop
+    LADDER_C_CAMERA_STALE = 1u << 7,
+    LADDER_C_NO_CHUNK = 1u << 8,          // no chunk covers now: hold
+    LADDER_C_CHUNK_TOO_OLD = 1u << 9,     // the only ones there are too old: hold
+    LADDER_C_NOT_FINITE = 1u << 10,       // refused vector: hold
     LADDER_C_NOT_FINITE_AGAIN = 1u << 11, // several in a row: stop
     LADDER_C_FOLLOWING = 1u << 12,        // following error for N ticks: hold
     LADDER_C_FOLLOWING_LONG = 1u << 13,   // and longer: stop

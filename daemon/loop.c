@@ -107,6 +107,13 @@ static void enter(struct loop *l, enum ladder_state to, ns_t now)
     }
 }
 
+// The reason, and what is behind it now: a step later it may look otherwise.
+static void blame(struct loop *l, enum ladder_reason reason)
+{
+    l->reason = reason;
+    l->culprit = l->suspect[reason];
+}
+
 // Why the ladder is where it is, for commands and status.
 static void explain(struct loop *l, struct ladder_step step, bool moved,
                     uint32_t conditions)
@@ -116,22 +123,22 @@ static void explain(struct loop *l, struct ladder_step step, bool moved,
     switch (step.state) {
     case LADDER_INIT:
     case LADDER_WAITING: // counting fresh ticks is starting, too
-        l->reason = cause != REASON_NONE ? cause : REASON_STARTING;
+        blame(l, cause != REASON_NONE ? cause : REASON_STARTING);
         break;
     case LADDER_READY:
     case LADDER_APPROACH:
     case LADDER_RUNNING:
         // APPROACH waits for rows. What else is wrong here shows as degraded.
-        l->reason = cause == REASON_NO_CHUNK || cause == REASON_CHUNK_TOO_OLD
-                        ? cause
-                        : REASON_NONE;
+        blame(l, cause == REASON_NO_CHUNK || cause == REASON_CHUNK_TOO_OLD ? cause
+                                                                           : REASON_NONE);
         break;
     case LADDER_HOLD:
-        l->reason = cause != REASON_NONE ? cause : l->reason;
+        if (cause != REASON_NONE)
+            blame(l, cause);
         break;
     default: // latched, or on the way there: what led here
         if (moved && step.reason != REASON_NONE)
-            l->reason = step.reason;
+            blame(l, step.reason);
     }
 }
 
@@ -143,8 +150,8 @@ static void note(struct loop *l, uint64_t tick, enum ladder_state from)
     e->from = from;
     e->to = l->state;
     e->reason = l->reason;
-    e->joint = l->suspect;
-    e->value = l->suspect_value;
+    e->index = l->culprit.index;
+    e->value = l->culprit.value;
 }
 
 static void decide(struct loop *l, uint64_t tick, ns_t now)

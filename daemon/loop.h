@@ -43,7 +43,7 @@ void loop_free(struct loop *l);
 //   tick         number of this tick; a jump by more than one means skipped ticks
 //   now_ns       when the tick woke (virtual or real)
 //   lateness_ns  now minus its deadline
-//   work_ns      reads a clock for the margin: clock_now_ns, or a test's own
+//   clock        read for the margin and the tick's own time: clock_now_ns, or a test's own
 void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
                ns_t (*clock)(void));
 

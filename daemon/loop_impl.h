@@ -12,6 +12,11 @@
 #define LOOP_BAD_TARGETS 5 // ticks in a row with a target that is not finite: stop
 #define LOOP_FAILURES    3 // failed inferences in a row: stop
 
+struct culprit { // see loop_event
+    int index;   // -1 = none
+    double value;
+};
+
 struct loop {
     struct loop_config cfg;
     struct board *board;
@@ -36,12 +41,12 @@ struct loop {
     bool degraded, live; // live: fit for an inference
     bool outside, stale; // the measured pose is outside the limits; is too old to be true
     ns_t hold_since_ns, approach_since_ns;
-    int fresh;                      // ticks in a row
-    int following[ACTD_MAX_JOINTS]; // ticks in a row above the bound
-    int bad_chunks, bad_targets;    // in a row
-    int suspect;          // joint outside its limits or not following, -1 = none
-    double suspect_value; // see loop_event
-    bool ran;             // at least one tick
+    int fresh;                              // ticks in a row
+    int following[ACTD_MAX_JOINTS];         // ticks in a row above the bound
+    int bad_chunks, bad_targets;            // in a row
+    struct culprit suspect[LADDER_REASONS]; // by reason, in this tick
+    struct culprit culprit; // behind `reason`, as it was when that came up
+    bool ran;               // at least one tick
     uint64_t last_tick;
     ns_t last_now_ns;
 

@@ -17,11 +17,17 @@
 #define CAMERA_LATE_NS  (100 * NS_PER_MS)
 #define CAMERA_STALE    10
 #define CAMERA_STALE_NS (500 * NS_PER_MS)
-#define CAMERA_CORRUPT  5 // undecodable frames in a row are as bad as none
+// The graver is the higher bit.
+#define CAMERA_AWAY ((uint32_t)LADDER_C_CAMERA_LATE | LADDER_C_CAMERA_STALE)
 
 static ns_t longer(ns_t a, ns_t b)
 {
     return a > b ? a : b;
+}
+
+static double ms(ns_t ns)
+{
+    return (double)ns / (double)NS_PER_MS;
 }
 
 static bool moving(enum ladder_state s)
@@ -30,13 +36,11 @@ static bool moving(enum ladder_state s)
            s == LADDER_DISARMING;
 }
 
-// Whom to name. The first joint found is enough.
-static void suspect(struct loop *l, int joint, double value)
+// Whom to name for a reason. The first one found is enough.
+static void suspect(struct loop *l, enum ladder_reason reason, int index, double value)
 {
-    if (l->suspect >= 0)
-        return;
-    l->suspect = joint;
-    l->suspect_value = value;
+    if (l->suspect[reason].index < 0)
+        l->suspect[reason] = (struct culprit){index, value};
 }
 
 static uint32_t watch_joints(struct loop *l, ns_t now)
@@ -47,15 +51,17 @@ static uint32_t watch_joints(struct loop *l, ns_t now)
     if (!l->joints_seen)
         return LADDER_C_JOINTS_MISSING;
     l->degraded = age > JOINTS_FLAG * period;
-    if (age > JOINTS_HOLD * period)
+    if (age > JOINTS_HOLD * period) {
         c |= LADDER_C_JOINTS_LATE;
+        l->suspect[REASON_JOINTS_STALE].value = ms(age);
+    }
     if (age > longer(JOINTS_STOP_NS, JOINTS_STOP * period))
         c |= LADDER_C_JOINTS_STALE;
     for (int i = 0; i < l->cfg.joints; i++)
         if (l->joints.pos[i] < l->cfg.limits.min[i] - LOOP_LIMIT_SLACK ||
             l->joints.pos[i] > l->cfg.limits.max[i] + LOOP_LIMIT_SLACK) {
             c |= LADDER_C_OUT_OF_LIMITS;
-            suspect(l, i, l->joints.pos[i]);
+            suspect(l, REASON_OUT_OF_LIMITS, i, l->joints.pos[i]);
         }
     l->outside = c & LADDER_C_OUT_OF_LIMITS;
     l->stale = c & LADDER_C_JOINTS_STALE;
@@ -63,10 +69,22 @@ static uint32_t watch_joints(struct loop *l, ns_t now)
 }
 
 // In a row, as far as frames were decoded at all.
-static uint32_t corrupt_frames(const struct loop *l, int camera)
+static bool corrupt(const struct loop *l, int camera)
 {
     return atomic_load_explicit(&l->board->camera[camera].corrupt_in_a_row,
-                                memory_order_relaxed);
+                                memory_order_relaxed) >= BOARD_CORRUPT;
+}
+
+static uint32_t judge_camera(struct loop *l, int camera, ns_t age)
+{
+    ns_t period = l->cfg.camera_period_ns[camera];
+    uint32_t c = 0;
+
+    if (age > longer(CAMERA_LATE_NS, CAMERA_LATE * period))
+        c |= LADDER_C_CAMERA_LATE;
+    if (age > longer(CAMERA_STALE_NS, CAMERA_STALE * period) || corrupt(l, camera))
+        c |= LADDER_C_CAMERA_STALE;
+    return c;
 }
 
 static uint32_t watch_cameras(struct loop *l, ns_t now)
@@ -76,17 +94,14 @@ static uint32_t watch_cameras(struct loop *l, ns_t now)
     for (int i = 0; i < l->cfg.n_cameras; i++) {
         ns_t at =
             atomic_load_explicit(&l->board->camera[i].received_ns, memory_order_acquire);
-        ns_t period = l->cfg.camera_period_ns[i];
+        uint32_t one = at != 0 ? judge_camera(l, i, now - at) : LADDER_C_CAMERA_MISSING;
 
-        if (at == 0) {
-            c |= LADDER_C_CAMERA_MISSING;
-            continue;
-        }
-        if (now - at > longer(CAMERA_LATE_NS, CAMERA_LATE * period))
-            c |= LADDER_C_CAMERA_LATE;
-        if (now - at > longer(CAMERA_STALE_NS, CAMERA_STALE * period) ||
-            corrupt_frames(l, i) >= CAMERA_CORRUPT)
-            c |= LADDER_C_CAMERA_STALE;
+        if (one & LADDER_C_CAMERA_MISSING)
+            suspect(l, REASON_CAMERA_MISSING, i, 0);
+        else if (one > (c & CAMERA_AWAY)) // a stale one is named before a late one
+            l->suspect[REASON_CAMERA_STALE] =
+                (struct culprit){i, corrupt(l, i) ? 0 : ms(now - at)};
+        c |= one;
     }
     return c;
 }
@@ -110,7 +125,8 @@ static uint32_t watch_following(struct loop *l)
             l->following[i]++;
         if (l->following[i] >= n) {
             c |= LADDER_C_FOLLOWING;
-            suspect(l, i, fabs(l->guard.pos[i] - l->joints.pos[i]));
+            suspect(l, REASON_FOLLOWING_ERROR, i,
+                    fabs(l->guard.pos[i] - l->joints.pos[i]));
         }
         if (l->following[i] >= 2 * n)
             c |= LADDER_C_FOLLOWING_LONG;
@@ -185,7 +201,8 @@ uint32_t loop_conditions(struct loop *l, ns_t now)
     const uint32_t away = LADDER_C_JOINTS_MISSING | LADDER_C_JOINTS_LATE |
                           LADDER_C_CAMERA_MISSING | LADDER_C_CAMERA_LATE;
     bool started = atomic_load_explicit(&l->board->started, memory_order_acquire);
-    l->suspect = -1;
+    for (int i = 0; i < LADDER_REASONS; i++)
+        l->suspect[i] = (struct culprit){-1, 0};
     uint32_t c = watch_joints(l, now) | watch_cameras(l, now);
 
     l->live = started && !(c & away);

@@ -103,12 +103,9 @@ static void warn(const char *text)
 static int load_policy(struct daemon *d)
 {
     struct policy_error e = {{0}};
-    int threads = d->cfg.policy.threads;
     d->cpu = d->cfg.control.cpu >= 0 ? d->cfg.control.cpu : rt_choose_cpu();
-    if (threads == 0)
-        threads = rt_cpu_count() > 1 ? rt_cpu_count() - 1 : 1;
     const struct policy_options opt = {
-        .threads = threads,
+        .threads = d->cfg.policy.threads,
         .cpu_mask = compute_mask(d),
         .resize = d->cfg.policy.resize,
         .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,

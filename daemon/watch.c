@@ -15,11 +15,16 @@
 #include "daemon/explain.h"
 #include "daemon/log.h"
 
-#define LOOK_MS 50 // between looks at signals and at the board
-#define REST_LEAST \
-    (3 * NS_PER_S) // to come to rest after SIGTERM, more where limits are low
-#define PATIENCE   (2 * NS_PER_S) // in a waiting state before it is explained
-#define SAY_PERIOD (5 * NS_PER_S) // between repeats of why it waits or does not arm
+#ifndef LOOK_MS // a test has less time
+// Between looks at signals and at the board.
+#define LOOK_MS 50
+// To come to rest after SIGTERM, more where limits are low.
+#define REST_LEAST (3 * NS_PER_S)
+// In a waiting state before it is explained.
+#define PATIENCE (2 * NS_PER_S)
+// Between repeats of why it waits or does not arm.
+#define SAY_PERIOD (5 * NS_PER_S)
+#endif
 
 struct watch {
     const struct watch_source *src;
@@ -51,7 +56,7 @@ static const char *strange_joint(const struct watch_source *w, const double *pos
     binding_state(w->binding, pos, state);
     for (int i = 0; i < s->n && i < ACTD_MAX_JOINTS; i++) {
         *z = fabs((double)(state[i] - s->mean[i])) / ((double)s->std[i] + 1e-6);
-        if (*z > w->cfg->safety.max_stats_z)
+        if (!(*z <= w->cfg->safety.max_stats_z))
             return w->cfg->joint[w->binding->state_of[i]].name;
     }
     return NULL;
@@ -64,11 +69,10 @@ static void arm_when_ready(struct watch *w)
     ns_t now = clock_now_ns();
     if (!w->src->arm || w->armed_once)
         return;
-    if (w->report.mode != LADDER_READY) {
-        w->armed_once =
-            w->report.mode == LADDER_APPROACH || w->report.mode == LADDER_RUNNING;
+    if (w->report.mode > LADDER_READY) // armed, or stopped: not again without a restart
+        w->armed_once = true;
+    if (w->report.mode != LADDER_READY)
         return;
-    }
     const char *joint = strange_joint(w->src, w->report.measured, &z);
     if (!joint) {
         atomic_fetch_or(&w->src->board->requests, BOARD_ARM);
@@ -105,6 +109,7 @@ static void say_events(struct watch *w)
     }
     for (; from < to; from++) {
         const struct loop_event *e = &w->report.event[from % BOARD_EVENTS];
+        w->armed_once |= e->to == LADDER_APPROACH; // may be over when we look
         explain_event(&w->explain, &w->report, e, text, sizeof text);
         log_line(level_of(e->to), "%s", text);
     }

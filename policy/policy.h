@@ -84,7 +84,8 @@ struct policy_observation {
 
 // Loads and validates everything, runs one warm-up inference, locks its memory if it may.
 // plain. On success *out is the caller's to policy_free. Returns 0 or -errno with err filled:
-// -ENOENT file missing, -EINVAL refused, -ENOMEM, -EIO.
+// -ENOENT file missing, -EINVAL refused, -ENOMEM, -EIO, -ESTALE a file changed or was cut
+// short while it was read, or what else open and read say (-EACCES: not ours to read).
 int policy_load(struct policy **out, const char *dir, const struct policy_options *opt,
                 struct policy_error *err);
 

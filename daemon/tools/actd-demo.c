@@ -42,9 +42,9 @@ struct demo {
     bool daemon_ended;
     int sim_status;
     void *context, *daemon_sub, *sim_sub;
-    Actd__V1__Status *status;   // newest
-    Actd__V1__SimStatus *truth; // newest
-    uint64_t first_ticks, last_ticks;
+    Actd__V1__Status *status;               // newest
+    Actd__V1__SimStatus *truth;             // newest
+    uint64_t first_commands, last_commands; // published as of first_ns, last_ns
     ns_t first_ns, last_ns;
 };
 
@@ -196,10 +196,10 @@ static void take_status(struct demo *d)
             actd__v1__status__free_unpacked(d->status, NULL);
         d->status = s;
         d->last_ns = clock_now_ns();
-        d->last_ticks = s->ticks;
-        if (!d->first_ns) {
+        d->last_commands = s->commands;
+        if (!d->first_ns && s->commands > 0) { // none before the robot has spoken
             d->first_ns = d->last_ns;
-            d->first_ticks = s->ticks;
+            d->first_commands = s->commands;
         }
     }
 }
@@ -380,7 +380,7 @@ static int summary(struct demo *d)
            t->episodes_total, good ? "" : "  -- NOT ENOUGH");
     print_distances(t);
     printf("  control rate        %.2f Hz achieved of %.0f asked, %llu ticks skipped\n",
-           seconds > 0 ? (double)(d->last_ticks - d->first_ticks) / seconds : 0,
+           seconds > 0 ? (double)(d->last_commands - d->first_commands) / seconds : 0,
            s->control_hz, (unsigned long long)s->skipped_ticks);
     printf("  lateness            p50 %.0f us, p99 %.0f us, worst %.2f ms (%s)\n",
            (double)s->lateness->p50_ns / 1e3, (double)s->lateness->p99_ns / 1e3,

@@ -14,6 +14,7 @@
 
 #include "daemon/check.h"
 #include "daemon/check_impl.h"
+#include "daemon/rt.h"
 #include "tests/unit/robot_files.h"
 
 static void check_prints_every_fact_and_ok(void **state)
@@ -46,6 +47,26 @@ static void check_prints_every_fact_and_ok(void **state)
         has(said, facts[i]);
     has(strrchr(said, 'O'), "OK"); // the last words
     assert_null(strstr(said, "REFUSED"));
+    free(said);
+}
+
+// As many compute threads as cores: run can not keep them off the loop's.
+static void a_shared_core_is_told(void **state)
+{
+    static const char shared[] = "; compute threads share the loop's core\n";
+    const int cores = rt_cpu_count();
+    char *said = NULL, threads[64];
+
+    (void)state;
+    write_good();
+    for (int n = 1; n <= cores && n <= 64; n += cores > 1 ? cores - 1 : 1) {
+        snprintf(threads, sizeof threads, "policy:\n  threads: %d\n", n);
+        edit(robot, "policy:\n", threads);
+        assert_int_equal(check(&said), EX_OK);
+        has(said, "cores ");
+        assert_true((strstr(said, shared) != NULL) == (n >= cores));
+        edit(robot, threads, "policy:\n");
+    }
     free(said);
 }
 
@@ -429,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_prints_every_fact_and_ok),
+        TEST(a_shared_core_is_told),
         TEST(check_refuses_what_run_would),
         TEST(a_rate_at_which_chunks_are_over_before_they_are_there_is_refused),
         TEST(check_warns_of_what_looks_wrong),

@@ -107,8 +107,7 @@ static void defaults_are_those_of_the_table(void **state)
     assert_string_equal(cfg.joint_command.endpoint, "ipc:///tmp/r/joints.command");
     assert_string_equal(cfg.status.endpoint, "ipc:///tmp/r/status");
     assert_true(cfg.joint_state.bind && cfg.joint_command.bind && cfg.status.bind);
-    assert_true(cfg.control.rate_hz == 100 && cfg.control.cpu == -1 &&
-                cfg.policy.cpu == -1);
+    assert_true(cfg.control.rate_hz == 100 && cfg.control.cpu == -1);
     assert_true(!cfg.control.require_rt && cfg.control.lock_memory);
     assert_true(cfg.policy.threads >= 1 && cfg.policy.threads <= 8);
     assert_int_equal(cfg.policy.resize, POLICY_RESIZE_REFUSE);

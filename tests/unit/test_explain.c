@@ -80,6 +80,8 @@ static void names_the_stream(void **state)
     says(r, REASON_CAMERA_MISSING, -1, 0, "camera wrist", "ipc:///r/camera.wrist");
     r->board.camera[1].received_ns = NS_PER_S + 400 * NS_PER_MS;
     says(r, REASON_CAMERA_STALE, -1, 0, "camera front for 1000 ms", "30 Hz");
+    r->board.camera[1].corrupt_in_a_row = 1; // one bad frame is not why it waits
+    says(r, REASON_CAMERA_STALE, -1, 0, "camera front for 1000 ms", "30 Hz");
     r->board.camera[1].corrupt_in_a_row = 7;
     says(r, REASON_CAMERA_STALE, -1, 0, "camera wrist cannot be decoded", "JPEG");
 }
@@ -93,6 +95,10 @@ static void names_a_rate_that_is_not_kept(void **state)
     r->src.received_hz[2] = 15;
     says(r, REASON_STARTING, -1, 0, "camera wrist come at 15.0 Hz",
          "cameras.wrist.rate_hz says 30");
+    says(r, REASON_JOINTS_STALE, -1, 31, "31 ms old (100 Hz are declared): is", "driver");
+    r->src.received_hz[0] = 60; // too slow, or stopped within the second: both are told
+    says(r, REASON_JOINTS_STALE, -1, 31, "31 ms old (100 Hz are declared, 60.0 come)",
+         "joint_state.rate_hz right?");
 }
 
 static void names_the_joint(void **state)
@@ -113,7 +119,7 @@ static void tells_a_step_and_what_follows(void **state)
     struct loop_event e = {.from = LADDER_RUNNING,
                            .to = LADDER_HOLD,
                            .reason = REASON_FOLLOWING_ERROR,
-                           .joint = 1,
+                           .index = 1,
                            .value = 0.5};
     explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
     assert_non_null(strstr(r->text, "RUNNING -> HOLD (FOLLOWING_ERROR): elbow"));
@@ -121,13 +127,30 @@ static void tells_a_step_and_what_follows(void **state)
     e = (struct loop_event){.from = LADDER_STOPPING,
                             .to = LADDER_STOPPED,
                             .reason = REASON_TICK_GAP,
-                            .joint = -1};
+                            .index = -1};
     explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
     assert_non_null(strstr(r->text, "100 ms"));
     assert_non_null(strstr(r->text, "start actd again"));
-    e = (struct loop_event){.from = LADDER_WAITING, .to = LADDER_READY, .joint = -1};
+    e = (struct loop_event){.from = LADDER_WAITING, .to = LADDER_READY, .index = -1};
     explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
     assert_string_equal(r->text, "WAITING -> READY");
+}
+
+// Told later, when the stream is back and another is silent: as it was in its tick.
+static void tells_a_step_as_it_was(void **state)
+{
+    struct rig *r = *state;
+    struct joint_sample j = {.capture_ns = 2 * NS_PER_S - 3 * NS_PER_MS};
+    slot_write(&r->board.joints, &j);
+    says(r, REASON_JOINTS_STALE, -1, 31, "the newest joint state is 31 ms old", "100 Hz");
+    r->board.camera[1].received_ns = 2 * NS_PER_S;
+    says(r, REASON_CAMERA_STALE, 1, 502, "camera wrist for 502 ms", "30 Hz");
+    r->board.camera[0].corrupt_in_a_row = 7;
+    says(r, REASON_CAMERA_STALE, 1, 502, "camera wrist for 502 ms", "30 Hz");
+    says(r, REASON_CAMERA_STALE, 1, 0, "camera wrist cannot be decoded", "JPEG");
+    says(r, REASON_CAMERA_MISSING, 1, 0, "nothing yet from camera wrist", "");
+    r->now.measured[1] = 0;
+    says(r, REASON_OUT_OF_LIMITS, 1, 1.6, "elbow measured at 1.6 rad", "move it inside");
 }
 
 int main(void)
@@ -137,6 +160,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_a_rate_that_is_not_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(names_the_joint, setup, teardown),
         cmocka_unit_test_setup_teardown(tells_a_step_and_what_follows, setup, teardown),
+        cmocka_unit_test_setup_teardown(tells_a_step_as_it_was, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

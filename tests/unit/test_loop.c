@@ -433,6 +433,18 @@ static void chunks_of_every_kind(void **state)
     world_end(&w);
 }
 
+// The newest but `back` step of the ladder.
+static void assert_event(const struct world *w, uint64_t back, enum ladder_reason reason,
+                         int index, double value)
+{
+    const struct loop_report *r = loop_last(w->loop);
+    const struct loop_event *e = &r->event[(r->events - 1 - back) % BOARD_EVENTS];
+
+    assert_int_equal(e->reason, reason);
+    assert_int_equal(e->index, index);
+    assert_true(fabs(e->value - value) < 1e-9);
+}
+
 // Joint states at 100 Hz: flag after 2 periods, HOLD after 3, STOPPING after 100 ms.
 static void stale_joints(void **state)
 {
@@ -462,8 +474,11 @@ static void stale_joints(void **state)
     assert_int_equal(age, 105 * MS); // the first tick after 100 ms
     assert_true(mode(&w) == LADDER_STOPPING);
     assert_int_equal(reason(&w), REASON_JOINTS_STALE);
+    assert_event(&w, 1, REASON_JOINTS_STALE, -1, 35); // HOLD
+    assert_event(&w, 0, REASON_JOINTS_STALE, -1, 105);
     until(&w, LADDER_STOPPED, 100);
-    request(&w, BOARD_RESET); // refused while the cause is there
+    assert_event(&w, 0, REASON_JOINTS_STALE, -1, 105); // what led here, not how it is now
+    request(&w, BOARD_RESET);                          // refused while the cause is there
     step(&w);
     assert_int_equal(mode(&w), LADDER_STOPPED);
     assert_int_equal(reason(&w), REASON_JOINTS_STALE);
@@ -626,7 +641,32 @@ static void corrupt_camera(void **state)
     assert_int_equal(reason(&w), REASON_CAMERA_STALE);
     assert_true(
         loop_last(w.loop)->wants_inference); // or no frame would ever be tried again
+    assert_event(&w, 0, REASON_CAMERA_STALE, 0, 0);
     world_end(&w);
+}
+
+// Of two cameras the one that stops the arm is named, though the other is late, too.
+static void the_stale_camera_is_named(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+
+    cfg.n_cameras = 2;
+    cfg.camera_period_ns[1] = 33 * MS;
+    for (int stale = 0; stale < 2; stale++) {
+        world_start(&w, &cfg);
+        atomic_store(&w.board.camera[1].received_ns, w.now + 100 * NS_PER_S); // fresh
+        to_running(&w);
+        w.camera_off = true;
+        step(&w);
+        atomic_store(&w.board.camera[stale].received_ns, w.now - 504 * MS);
+        atomic_store(&w.board.camera[1 - stale].received_ns, w.now - 200 * MS);
+        step(&w);
+        assert_int_equal(mode(&w), LADDER_STOPPING);
+        assert_event(&w, 0, REASON_CAMERA_STALE, stale, 504 + (double)TICK / 1e6);
+        world_end(&w);
+    }
 }
 
 // Every step of the ladder is kept, with the joint behind it, for whoever looks later.
@@ -641,6 +681,9 @@ static void events_are_kept(void **state)
     to_running(&w);
     r = loop_last(w.loop);
     uint64_t n = r->events;
+
+    assert_int_equal(r->event[(n - 1) % BOARD_EVENTS].index, -1);
+    assert_true(r->event[(n - 1) % BOARD_EVENTS].value == 0);
     assert_true(n >= 4); // INIT, WAITING, READY, APPROACH, RUNNING
     assert_int_equal(r->event[(n - 1) % BOARD_EVENTS].to, LADDER_RUNNING);
     assert_int_equal(r->event[(n - 1) % BOARD_EVENTS].from, LADDER_APPROACH);
@@ -650,7 +693,9 @@ static void events_are_kept(void **state)
     r = loop_last(w.loop);
     assert_int_equal(r->events, n + 1);
     assert_int_equal(r->event[n % BOARD_EVENTS].reason, REASON_CAMERA_STALE);
-    assert_int_equal(r->event[n % BOARD_EVENTS].joint, -1);
+    assert_int_equal(r->event[n % BOARD_EVENTS].index, 0); // the camera
+    assert_true(r->event[n % BOARD_EVENTS].value ==
+                (double)(w.now - atomic_load(&w.board.camera[0].received_ns)) / 1e6);
     assert_int_equal(r->event[n % BOARD_EVENTS].tick, r->tick);
     world_end(&w);
 }
@@ -660,6 +705,7 @@ static void following_error(void **state)
     (void)state;
     struct world w;
     struct loop_config cfg = default_config();
+    double before = 0;
     int held = 0, i;
 
     cfg.hold_ns = NS_PER_S;
@@ -672,6 +718,7 @@ static void following_error(void **state)
     for (int j = 0; j < JOINTS; j++)
         w.measured[j] -= 0.25;
     for (i = 0; i < 200 && mode(&w) != LADDER_STOPPING; i++) {
+        before = loop_last(w.loop)->pos[0];
         step(&w);
         if (mode(&w) == LADDER_HOLD && held == 0)
             held = i;
@@ -679,6 +726,8 @@ static void following_error(void **state)
     assert_int_equal(mode(&w), LADDER_STOPPING);
     assert_int_equal(reason(&w), REASON_FOLLOWING_ERROR);
     assert_int_equal(i - 1 - held, 10); // ten ticks to HOLD, ten more to STOPPING
+    assert_event(&w, 0, REASON_FOLLOWING_ERROR, 0,
+                 fabs(before - loop_last(w.loop)->measured[0]));
     until(&w, LADDER_STOPPED, 100);
     w.stuck = false;
     w.fuzzy = true;
@@ -1146,6 +1195,7 @@ int main(void)
         cmocka_unit_test(hold_expires),
         cmocka_unit_test(stale_camera),
         cmocka_unit_test(corrupt_camera),
+        cmocka_unit_test(the_stale_camera_is_named),
         cmocka_unit_test(events_are_kept),
         cmocka_unit_test(following_error),
         cmocka_unit_test(normal_lag_is_no_following_error),

@@ -1,0 +1,59 @@
+// The inside of status: what is measured (status.c, status_count.c) and what is then said
+// of it (status_say.c).
+#ifndef ACTD_STATUS_IMPL_H
+#define ACTD_STATUS_IMPL_H
+
+#include "actd/v1/status.pb-c.h"
+#include "daemon/status.h"
+
+// Room for every cause and every limit of every joint at once: nothing is lost.
+#define DROPS_PER_CAMERA 4
+#define DROPS_ELSEWHERE  (CHUNK_VERDICTS - 1 + 11)
+#define MAX_DROPS        (DROPS_ELSEWHERE + DROPS_PER_CAMERA * POLICY_MAX_CAMERAS)
+#define MAX_LIMITED      (ACTD_MAX_JOINTS * (GUARD_LIMITS - 1))
+#define MAX_STREAMS      (POLICY_MAX_CAMERAS + 1)
+// The longest: a camera's name, " frames refused (", why, ")".
+#define DROP_NAME  256
+#define LIMIT_NAME (CONFIG_NAME + 16)
+
+// One cause, in the same place each time, whatever its name says of why.
+struct status_drop {
+    char name[DROP_NAME];
+    uint64_t value, said; // since the start, and as of the last line
+    bool normal;          // newest wins: nothing to warn of
+    Actd__V1__Counter counter;
+};
+
+struct status_limited {
+    char name[LIMIT_NAME];
+    Actd__V1__Counter counter;
+};
+
+struct status {
+    struct status_source src;
+    struct loop_report report;
+    ns_t last_ns;
+    uint64_t last_commands, last_inferences, last_received[MAX_STREAMS];
+    uint64_t lateness_before[HIST_BUCKETS], inference_before[HIST_BUCKETS];
+    struct histogram_summary lateness_second, inference_second;
+    double achieved_hz, inference_hz;
+    struct status_drop drop[MAX_DROPS];
+    int n_causes;
+    struct status_limited limit[MAX_LIMITED];
+    uint64_t limited_total;
+    // What the message points to: only counters that are not 0.
+    Actd__V1__Counter *drops[MAX_DROPS], *limited[MAX_LIMITED];
+    int n_drops, n_limited;
+    Actd__V1__Stream stream[MAX_STREAMS], *streams[MAX_STREAMS];
+    int n_streams;
+    uint8_t buffer[64 * 1024];
+};
+
+// plain. Brings drops and limited up to date with s->report, the board and the threads.
+void status_count(struct status *s);
+// plain. The line of the second, and a warning of what was newly dropped.
+void status_say(struct status *s);
+// plain. The last lines of a run.
+void status_say_summary(const struct status *s);
+
+#endif

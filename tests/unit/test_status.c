@@ -1,0 +1,618 @@
+// What a status says of a board filled by hand, as received on a real SUB socket, and what
+// the log says of it. The threads behind bus.h, camera.h and infer.h are replaced here, at
+// link time, by what they count.
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <cmocka.h>
+
+#include "actd/v1/status.pb-c.h"
+#include "daemon/status.h"
+
+#define CAMERAS POLICY_MAX_CAMERAS
+#define JOINTS  ACTD_MAX_JOINTS
+#define PERIOD  (400 * NS_PER_MS) // between two statuses here
+#define MESSAGE (256 * 1024)
+
+// ---- in the place of the threads -------------------------------------------------------------
+
+static struct bus_counts of_bus;
+static struct infer_counts of_infer;
+static char infer_why[INFER_FAILURE_MAX];
+struct camera {
+    uint64_t superseded;
+    char why[CODEC_WHY_MAX];
+};
+
+struct bus_counts bus_counts(const struct bus *b)
+{
+    (void)b;
+    return of_bus;
+}
+
+const struct infer_counts *infer_counts(const struct infer *w)
+{
+    (void)w;
+    return &of_infer;
+}
+
+void infer_last_failure(const struct infer *w, char text[INFER_FAILURE_MAX])
+{
+    (void)w;
+    memcpy(text, infer_why, INFER_FAILURE_MAX);
+}
+
+void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX])
+{
+    memcpy(text, c->why, CODEC_WHY_MAX);
+}
+
+uint64_t camera_superseded(const struct camera *c)
+{
+    return c->superseded;
+}
+
+// ---- the rig ---------------------------------------------------------------------------------
+
+struct rig {
+    struct config cfg;
+    struct board board;
+    struct camera camera[CAMERAS], *cameras[CAMERAS];
+    struct loop_report report;
+    struct status *status;
+    void *context, *pub, *sub;
+    char dir[64], log[96];
+    uint8_t message[MESSAGE];
+    int size;
+    Actd__V1__Status *got;
+};
+
+static void sockets(struct rig *r)
+{
+    char endpoint[96], subscription[8];
+    const int none = 0, ms = 10000;
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/status", r->dir);
+    r->context = zmq_ctx_new();
+    r->pub = zmq_socket(r->context, ZMQ_XPUB); // a PUB that hears of its subscriber
+    r->sub = zmq_socket(r->context, ZMQ_SUB);
+    zmq_setsockopt(r->pub, ZMQ_LINGER, &none, sizeof none);
+    zmq_setsockopt(r->sub, ZMQ_LINGER, &none, sizeof none);
+    zmq_setsockopt(r->pub, ZMQ_RCVTIMEO, &ms, sizeof ms);
+    zmq_setsockopt(r->sub, ZMQ_RCVTIMEO, &ms, sizeof ms);
+    zmq_setsockopt(r->sub, ZMQ_SUBSCRIBE, "", 0);
+    assert_int_equal(zmq_bind(r->pub, endpoint), 0);
+    assert_int_equal(zmq_connect(r->sub, endpoint), 0);
+    assert_int_equal(zmq_recv(r->pub, subscription, sizeof subscription, 0), 1);
+}
+
+static void name_things(struct rig *r)
+{
+    struct config *c = &r->cfg;
+    snprintf(c->instance, sizeof c->instance, "left");
+    snprintf(c->policy.directory, sizeof c->policy.directory, "/p/reach");
+    snprintf(c->joint[0].name, CONFIG_NAME, "lift");
+    snprintf(c->joint[1].name, CONFIG_NAME, "turn");
+    snprintf(c->camera[0].name, CONFIG_NAME, "front");
+    snprintf(c->camera[1].name, CONFIG_NAME, "wrist");
+    c->n_joints = c->n_cameras = 2;
+    c->control.rate_hz = 100;
+    c->joint_state.rate_hz = 50;
+    c->camera[0].rate_hz = 30;
+    c->camera[1].rate_hz = 20;
+}
+
+static int setup(void **state)
+{
+    struct rig *r = calloc(1, sizeof *r);
+    *state = r;
+    snprintf(r->dir, sizeof r->dir, "/tmp/actd-status.XXXXXX");
+    if (!mkdtemp(r->dir) || board_init(&r->board, 2, 4, 2))
+        return -1;
+    snprintf(r->log, sizeof r->log, "%s/log", r->dir);
+    memset(&of_bus, 0, sizeof of_bus);
+    memset(&of_infer, 0, sizeof of_infer);
+    memset(infer_why, 0, sizeof infer_why);
+    for (int c = 0; c < CAMERAS; c++)
+        r->cameras[c] = &r->camera[c];
+    name_things(r);
+    sockets(r);
+    const struct status_source src = {.cfg = &r->cfg,
+                                      .board = &r->board,
+                                      .cameras = r->cameras,
+                                      .scheduling = "SCHED_FIFO 50",
+                                      .memory_locked = true,
+                                      .publisher = r->pub};
+    return status_new(&r->status, &src);
+}
+
+static int teardown(void **state)
+{
+    struct rig *r = *state;
+    char path[96];
+    if (r->got)
+        actd__v1__status__free_unpacked(r->got, NULL);
+    status_free(r->status);
+    zmq_close(r->sub);
+    zmq_close(r->pub);
+    zmq_ctx_term(r->context);
+    board_free(&r->board);
+    snprintf(path, sizeof path, "%s/status", r->dir);
+    unlink(path);
+    unlink(r->log);
+    rmdir(r->dir);
+    free(r);
+    return 0;
+}
+
+// Runs f with standard error in a file and returns what it wrote.
+static const char *said(struct rig *r, void (*f)(struct status *))
+{
+    static char text[64 * 1024];
+    int saved = dup(STDERR_FILENO);
+    int file = open(r->log, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(saved >= 0 && file >= 0);
+    dup2(file, STDERR_FILENO);
+    f(r->status);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    ssize_t n = pread(file, text, sizeof text - 1, 0);
+    close(file);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    return text;
+}
+
+// One status: the log's text; the message in r->got.
+static const char *publish(struct rig *r)
+{
+    slot_write(&r->board.report, &r->report);
+    const char *text = said(r, status_publish);
+    r->size = zmq_recv(r->sub, r->message, sizeof r->message, 0);
+    assert_in_range(r->size, 1, sizeof r->message);
+    if (r->got)
+        actd__v1__status__free_unpacked(r->got, NULL);
+    r->got = actd__v1__status__unpack(NULL, (size_t)r->size, r->message);
+    assert_non_null(r->got);
+    return text;
+}
+
+static void has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static void has_not(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("'%s' is in '%s'", part, text);
+}
+
+static uint64_t in(Actd__V1__Counter *const *list, size_t n, const char *name)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(list[i]->value > 0);
+        if (strcmp(list[i]->name, name) == 0) {
+            assert_int_equal(value, 0); // a name once
+            value = list[i]->value;
+        }
+    }
+    return value;
+}
+
+static uint64_t dropped(const struct rig *r, const char *name)
+{
+    return in(r->got->drops, r->got->n_drops, name);
+}
+
+static uint64_t limited(const struct rig *r, const char *name)
+{
+    return in(r->got->limited, r->got->n_limited, name);
+}
+
+#define NEAR(a, b, tolerance)                               \
+    do {                                                    \
+        double a_ = (a), b_ = (b);                          \
+        if (a_ < b_ - (tolerance) || a_ > b_ + (tolerance)) \
+            fail_msg("%s is %g, not about %g", #a, a_, b_); \
+    } while (0)
+
+static void nap(ns_t ns)
+{
+    clock_sleep_until(clock_now_ns() + ns);
+}
+
+// ---- the tests -------------------------------------------------------------------------------
+
+static void says_who_and_how(void **state)
+{
+    struct rig *r = *state;
+    r->report.mode = LADDER_HOLD;
+    r->report.reason = REASON_JOINTS_STALE;
+    r->report.degraded = true;
+    r->report.ticks_run = 1234;
+    r->report.skipped = 5;
+    r->report.commands = 1200;
+    r->report.verdict[CHUNK_USED] = 77;
+    r->report.seam_max_rad = 0.125;
+    has(publish(r), "HOLD (JOINTS_STALE) degraded | commands ");
+    const Actd__V1__Status *m = r->got;
+    assert_string_equal(m->instance, "left");
+    assert_string_equal(m->policy, "/p/reach");
+    assert_string_equal(m->scheduling, "SCHED_FIFO 50");
+    assert_true(m->version[0] != '\0');
+    assert_int_equal(m->mode, ACTD__V1__MODE__MODE_HOLD);
+    assert_int_equal(m->reason, ACTD__V1__REASON__REASON_JOINTS_STALE);
+    assert_true(m->degraded && m->memory_locked);
+    assert_int_equal(m->ticks, 1234);
+    assert_int_equal(m->skipped_ticks, 5);
+    assert_int_equal(m->commands, 1200);
+    assert_int_equal(m->chunks_used, 77);
+    assert_true(m->seam_max_rad == 0.125 && m->control_hz == 100);
+    assert_int_equal(m->n_drops + m->n_limited, 0);
+    ns_t stamp = m->timestamp->seconds * NS_PER_S + m->timestamp->nanos;
+    assert_in_range(clock_wall_ns() - stamp, 0, 10 * NS_PER_S);
+    r->report.mode = LADDER_READY;
+    r->report.reason = REASON_NONE;
+    r->report.degraded = false;
+    has(publish(r), "READY | commands ");
+    assert_int_equal(r->got->mode, ACTD__V1__MODE__MODE_READY);
+    assert_false(r->got->degraded);
+}
+
+// Ticks without a command are no achievement.
+static void achieved_is_of_commands(void **state)
+{
+    struct rig *r = *state;
+    r->report.ticks_run = 100;
+    nap(PERIOD);
+    has(publish(r), "| commands 0.0 of 100 Hz, late");
+    assert_true(r->got->achieved_hz == 0);
+    ns_t begin = clock_now_ns();
+    r->report.ticks_run = 1000;
+    r->report.commands = 40;
+    of_infer.done = 12;
+    nap(PERIOD);
+    publish(r);
+    double seconds = (double)(clock_now_ns() - begin) / 1e9;
+    NEAR(r->got->achieved_hz * seconds, 40, 4);
+    NEAR(r->got->inference_hz * seconds, 12, 1.2);
+    nap(PERIOD / 4);
+    publish(r);
+    assert_true(r->got->achieved_hz == 0 && r->got->inference_hz == 0);
+}
+
+static void names_drops_with_their_reasons(void **state)
+{
+    struct rig *r = *state;
+    r->board.joints_refused = 3;
+    r->board.joints_duplicate = 4;
+    snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "joint turn is missing");
+    of_bus.send_failed = 15;
+    r->board.camera[0].refused = 5;
+    snprintf(r->camera[0].why, CODEC_WHY_MAX, "no width");
+    r->board.camera[1].corrupt = 6;
+    r->board.camera[1].duplicate = 7;
+    of_infer.no_frame = 8;
+    of_infer.skew = 9;
+    of_infer.no_joints = 10;
+    of_infer.failed = 11;
+    of_infer.ring_full = 12;
+    snprintf(infer_why, sizeof infer_why, "the state is not finite");
+    r->report.refused_vectors = 13;
+    r->report.gate_refusals = 14;
+    r->report.commands_dropped = 16;
+    r->report.verdict[CHUNK_USED] = 1000;
+    r->report.verdict[CHUNK_LATE] = 17;
+    r->report.verdict[CHUNK_NOT_FINITE] = 18;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"joint states refused (joint turn is missing)", 3},
+               {"joint states duplicate", 4},
+               {"front frames refused (no width)", 5},
+               {"wrist frames corrupt", 6},
+               {"wrist frames duplicate", 7},
+               {"inference without frame", 8},
+               {"inference cameras too far apart", 9},
+               {"inference without joint state", 10},
+               {"inference failed (the state is not finite)", 11},
+               {"chunk ring full", 12},
+               {"vectors not finite", 13},
+               {"commands refused by the gate", 14},
+               {"commands not sent", 15},
+               {"commands dropped", 16},
+               {"chunk late", 17},
+               {"chunk not finite", 18}};
+    const int n = sizeof all / sizeof *all;
+    const char *text = publish(r);
+    uint64_t sum = 0;
+    char part[128];
+    for (int i = 0; i < n; i++) {
+        if (dropped(r, all[i].name) != all[i].value)
+            fail_msg("%s: %llu", all[i].name,
+                     (unsigned long long)dropped(r, all[i].name));
+        snprintf(part, sizeof part, "%s +%llu", all[i].name,
+                 (unsigned long long)all[i].value);
+        has(text, part);
+        sum += all[i].value;
+    }
+    assert_int_equal(r->got->n_drops, n);
+    snprintf(part, sizeof part, "dropped %llu |", (unsigned long long)sum);
+    has(text, part);
+}
+
+// What was newly dropped, also when the reason in the name is another than before.
+static void warns_of_what_is_new(void **state)
+{
+    struct rig *r = *state;
+    r->board.joints_refused = 100;
+    snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "of two parts");
+    has(publish(r), "warning: dropped: joint states refused (of two parts) +100\n");
+    has_not(publish(r), "dropped:");
+    r->board.joints_refused = 102;
+    r->board.camera[0].corrupt = 1;
+    snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "too long");
+    has(publish(r), "warning: dropped: joint states refused (too long) +2, "
+                    "front frames corrupt +1\n");
+    assert_int_equal(dropped(r, "joint states refused (too long)"), 102);
+    r->board.camera[0].corrupt = 2;
+    has(publish(r), "warning: dropped: front frames corrupt +1\n");
+}
+
+static void superseded_is_normal(void **state)
+{
+    struct rig *r = *state;
+    r->camera[1].superseded = 9;
+    const char *text = publish(r);
+    assert_int_equal(r->got->n_drops, 1);
+    assert_int_equal(dropped(r, "wrist frames superseded"), 9);
+    has(text, "dropped 0 |");
+    has_not(text, "dropped:");
+    r->board.camera[1].duplicate = 2;
+    has(publish(r), "warning: dropped: wrist frames duplicate +2\n");
+}
+
+static void counts_limits_by_joint(void **state)
+{
+    struct rig *r = *state;
+    r->report.limited[0][GUARD_NONE] = 999; // not a limit
+    r->report.limited[0][GUARD_POSITION] = 1;
+    r->report.limited[0][GUARD_JERK] = 2;
+    r->report.limited[1][GUARD_VELOCITY] = 30;
+    r->report.limited[1][GUARD_ACCELERATION] = 40;
+    r->report.limited[2][GUARD_VELOCITY] = 999; // not a joint
+    has(publish(r), "limited 73, dropped 0 |");
+    assert_int_equal(r->got->n_limited, 4);
+    assert_int_equal(limited(r, "lift:position"), 1);
+    assert_int_equal(limited(r, "lift:jerk"), 2);
+    assert_int_equal(limited(r, "turn:velocity"), 30);
+    assert_int_equal(limited(r, "turn:acceleration"), 40);
+}
+
+static void longest(char *out, size_t size, int number)
+{
+    memset(out, 'x', size - 1);
+    out[size - 1] = '\0';
+    out[0] = (char)('A' + number);
+}
+
+// As many joints and cameras as there can be, with the longest names, and everything that
+// can go wrong with each.
+static void everything_wrong(struct rig *r)
+{
+    r->cfg.n_joints = JOINTS;
+    r->board.n_cameras = r->cfg.n_cameras = CAMERAS;
+    longest(r->cfg.instance, sizeof r->cfg.instance, 0);
+    longest(r->cfg.policy.directory, sizeof r->cfg.policy.directory, 0);
+    longest(of_bus.joints_refusal_text, CODEC_WHY_MAX, 0);
+    longest(infer_why, sizeof infer_why, 0);
+    for (int j = 0; j < JOINTS; j++) {
+        longest(r->cfg.joint[j].name, CONFIG_NAME, j);
+        for (int l = 0; l < GUARD_LIMITS; l++)
+            r->report.limited[j][l] = UINT64_MAX / 1000;
+    }
+    for (int c = 0; c < CAMERAS; c++) {
+        struct camera_mark *m = &r->board.camera[c];
+        longest(r->cfg.camera[c].name, CONFIG_NAME, c);
+        longest(r->camera[c].why, CODEC_WHY_MAX, c);
+        r->cfg.camera[c].rate_hz = 30;
+        m->refused = m->corrupt = m->duplicate = m->received = UINT64_MAX;
+        r->camera[c].superseded = UINT64_MAX;
+    }
+    for (int v = 0; v < CHUNK_VERDICTS; v++)
+        r->report.verdict[v] = UINT64_MAX;
+    r->report.refused_vectors = r->report.gate_refusals = UINT64_MAX;
+    r->report.commands_dropped = UINT64_MAX;
+    r->board.joints_refused = r->board.joints_duplicate = UINT64_MAX;
+    of_bus.send_failed = UINT64_MAX;
+    of_infer.no_frame = of_infer.skew = of_infer.no_joints = UINT64_MAX;
+    of_infer.failed = of_infer.ring_full = UINT64_MAX;
+}
+
+static void loses_no_counter(void **state)
+{
+    struct rig *r = *state;
+    char name[CONFIG_NAME + 32];
+    everything_wrong(r);
+    publish(r);
+    assert_int_equal(r->got->n_limited, JOINTS * (GUARD_LIMITS - 1));
+    assert_int_equal(r->got->n_drops, CHUNK_VERDICTS - 1 + 2 + 4 * CAMERAS + 5 + 4);
+    assert_int_equal(r->got->n_streams, 1 + CAMERAS);
+    snprintf(name, sizeof name, "%s:jerk", r->cfg.joint[JOINTS - 1].name);
+    assert_int_equal(limited(r, name), UINT64_MAX / 1000);
+    assert_int_equal(dropped(r, "commands not sent"), UINT64_MAX);
+    for (int c = 0; c < CAMERAS; c++) { // with the whole reason
+        char whole[512];
+        snprintf(whole, sizeof whole, "%s frames refused (%s)", r->cfg.camera[c].name,
+                 r->camera[c].why);
+        assert_int_equal(dropped(r, whole), UINT64_MAX);
+    }
+    print_message("the longest message has %d bytes\n", r->size);
+    r->report.limited[0][GUARD_JERK]++;
+    publish(r); // and again
+    assert_int_equal(r->got->n_limited, JOINTS * (GUARD_LIMITS - 1));
+}
+
+static const Actd__V1__Stream *stream(const struct rig *r, size_t i, const char *name)
+{
+    assert_true(i < r->got->n_streams);
+    assert_string_equal(r->got->streams[i]->name, name);
+    return r->got->streams[i];
+}
+
+static void tells_each_stream(void **state)
+{
+    struct rig *r = *state;
+    double hz[POLICY_MAX_CAMERAS + 1] = {0};
+    has(publish(r), "age ms joints - front - wrist - |");
+    assert_false(stream(r, 0, "joints")->fresh || stream(r, 1, "front")->fresh);
+    assert_int_equal(stream(r, 2, "wrist")->age_ns, 0);
+    nap(PERIOD);
+    ns_t now = clock_now_ns();
+    const struct joint_sample j = {.number = 1, .capture_ns = now};
+    slot_write(&r->board.joints, &j);
+    r->board.joints_received = 20;
+    r->board.camera[0].received = 8;
+    r->board.camera[0].capture_ns = now - 1500 * NS_PER_MS; // 3 periods are 100 ms
+    r->board.camera[1].received = 4;
+    r->board.camera[1].capture_ns = now + 3600 * NS_PER_S; // a clock ahead
+    has(publish(r), " wrist 0 |");
+    const Actd__V1__Stream *joints = stream(r, 0, "joints");
+    double seconds = 20 / joints->achieved_hz;
+    assert_true(seconds > 0.39 && seconds < 30 && joints->asked_hz == 50);
+    assert_true(joints->received == 20 && joints->age_ns < 30 * (uint64_t)NS_PER_S);
+    const Actd__V1__Stream *front = stream(r, 1, "front"), *wrist = stream(r, 2, "wrist");
+    NEAR(front->achieved_hz * seconds, 8, 1e-6);
+    NEAR(wrist->achieved_hz * seconds, 4, 1e-6);
+    assert_true(front->asked_hz == 30 && wrist->asked_hz == 20);
+    assert_in_range(front->age_ns, 1500 * NS_PER_MS, 30 * NS_PER_S);
+    assert_false(front->fresh);
+    assert_int_equal(wrist->age_ns, 0);
+    status_received_hz(r->status, hz);
+    assert_true(hz[0] == joints->achieved_hz && hz[1] == front->achieved_hz &&
+                hz[2] == wrist->achieved_hz && hz[3] == 0);
+    publish(r); // nothing more came
+    assert_true(stream(r, 0, "joints")->achieved_hz == 0);
+    assert_int_equal(stream(r, 0, "joints")->received, 20);
+}
+
+static void fresh_is_three_periods(void **state)
+{
+    struct rig *r = *state;
+    r->cfg.camera[0].rate_hz = r->cfg.camera[1].rate_hz = 0.1; // 30 s
+    r->board.camera[0].received = r->board.camera[1].received = 1;
+    ns_t now = clock_now_ns();
+    r->board.camera[0].capture_ns = now - 20 * NS_PER_S;
+    r->board.camera[1].capture_ns = now - 30 * NS_PER_S;
+    publish(r);
+    assert_true(stream(r, 1, "front")->fresh);
+    assert_false(stream(r, 2, "wrist")->fresh);
+}
+
+static void within(uint64_t got, ns_t true_ns) // buckets are 1/16 wide, told by their top
+{
+    assert_in_range(got, true_ns, true_ns + true_ns / 16 + 1);
+}
+
+static void tells_histograms(void **state)
+{
+    struct rig *r = *state;
+    for (int i = 0; i < 98; i++)
+        hist_add(&r->board.lateness, 10000);
+    hist_add(&r->board.lateness, 500000);
+    hist_add(&r->board.lateness, 900000);
+    hist_add(&r->board.tick_time, 70000);
+    hist_add(&r->board.inference, 20 * NS_PER_MS);
+    hist_add(&r->board.chunk_latency, 33 * NS_PER_MS);
+    has(publish(r), "late p50 10 p99 ");
+    const Actd__V1__Status *m = r->got;
+    assert_int_equal(m->lateness->count, 100);
+    within(m->lateness->p50_ns, 10000);
+    within(m->lateness->p99_ns, 500000);
+    assert_int_equal(m->lateness->max_ns, 900000);
+    assert_int_equal(m->second_lateness->count, 100);
+    assert_int_equal(m->tick_time->count, 1);
+    within(m->tick_time->max_ns, 70000);
+    within(m->inference->p50_ns, 20 * NS_PER_MS);
+    within(m->chunk_latency->p50_ns, 33 * NS_PER_MS);
+    hist_add(&r->board.lateness, 2000);
+    hist_add(&r->board.inference, 5 * NS_PER_MS);
+    hist_add(&r->board.inference, 5 * NS_PER_MS);
+    has(publish(r), "inference p50 5.");
+    m = r->got; // the last second forgets, the run does not
+    assert_int_equal(m->lateness->count, 101);
+    assert_int_equal(m->lateness->max_ns, 900000);
+    assert_int_equal(m->second_lateness->count, 1);
+    within(m->second_lateness->p50_ns, 2000);
+    within(m->second_lateness->max_ns, 2000);
+    assert_int_equal(m->inference->count, 3);
+    assert_int_equal(m->second_inference->count, 2);
+    within(m->second_inference->p99_ns, 5 * NS_PER_MS);
+    publish(r);
+    assert_int_equal(r->got->second_lateness->count, 0);
+    assert_int_equal(r->got->second_lateness->max_ns, 0);
+}
+
+static void sums_up_at_the_end(void **state)
+{
+    struct rig *r = *state;
+    r->report.ticks_run = 500;
+    r->report.skipped = 3;
+    r->report.verdict[CHUNK_USED] = 42;
+    r->report.seam_max_rad = 0.0123;
+    r->report.limited[1][GUARD_VELOCITY] = 30;
+    r->board.camera[0].corrupt = 6;
+    hist_add(&r->board.inference, 20 * NS_PER_MS);
+    slot_write(&r->board.report, &r->report);
+    const char *text = said(r, status_summary);
+    has(text, "ran 500 ticks, skipped 3;");
+    has(text, "inferences 1,");
+    has(text, "chunks used 42; largest seam 0.0123 rad; limits acted 30 times\n");
+    has(text, "  limited turn:velocity: 30 ticks\n");
+    has(text, "  dropped front frames corrupt: 6\n");
+}
+
+static void lives_without_report_or_publisher(void **state)
+{
+    struct rig *r = *state;
+    const struct status_source src = {.cfg = &r->cfg,
+                                      .board = &r->board,
+                                      .cameras = r->cameras,
+                                      .scheduling = "SCHED_OTHER"};
+    struct status *with = r->status;
+    assert_int_equal(status_new(&r->status, &src), 0);
+    has(said(r, status_publish), "| commands 0.0 of 100 Hz");
+    status_free(r->status);
+    r->status = with;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(says_who_and_how),
+        TEST(achieved_is_of_commands),
+        TEST(names_drops_with_their_reasons),
+        TEST(warns_of_what_is_new),
+        TEST(superseded_is_normal),
+        TEST(counts_limits_by_joint),
+        TEST(loses_no_counter),
+        TEST(tells_each_stream),
+        TEST(fresh_is_three_periods),
+        TEST(tells_histograms),
+        TEST(sums_up_at_the_end),
+        TEST(lives_without_report_or_publisher),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
