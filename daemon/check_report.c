@@ -181,18 +181,12 @@ void check_report_static(struct check *c)
     rate_table(c);
 }
 
-// `run` keeps compute threads off the loop's core by a mask of 64 cores, and only where each
-// of them has a core besides.
-static bool shares_core(const struct check *c, int core)
-{
-    return core < 0 || core > 63 || c->cfg.policy.threads >= rt_cpu_count();
-}
-
 static void core_row(struct check *c)
 {
     int core = c->cfg.control.cpu >= 0 ? c->cfg.control.cpu : rt_choose_cpu();
-    const char *shared =
-        shares_core(c, core) ? "; compute threads share the loop's core" : "";
+    const char *shared = rt_mask_without(core, c->cfg.policy.threads) == 0
+                             ? "; compute threads share the loop's core"
+                             : "";
 
     if (core >= 0)
         table_row(&c->table, "cores\t%d; the loop's is number %d (%s)%s", rt_cpu_count(),

@@ -271,6 +271,13 @@ int rt_cpu_count(void)
     return __builtin_popcountll(rt_cpus());
 }
 
+uint64_t rt_mask_without(int cpu, int threads)
+{
+    if (cpu < 0 || cpu > 63 || threads >= rt_cpu_count())
+        return 0;
+    return ~(UINT64_C(1) << cpu);
+}
+
 int rt_choose_cpu(void)
 {
     uint64_t mask = rt_cpus();

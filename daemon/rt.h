@@ -58,6 +58,9 @@ void rt_prefault_stack(size_t bytes);
 // the last, since interrupts and other programs favour the first. -1 when there is only one.
 uint64_t rt_cpus(void);
 int rt_cpu_count(void);
+// Cores for `threads` compute threads that are to keep off `cpu`, bit per core; 0 = any, when
+// there are not enough others, or cpu is -1 or beyond the mask's 64 cores.
+uint64_t rt_mask_without(int cpu, int threads);
 int rt_choose_cpu(void);
 // Does this machine have the core, and may this process use it?
 bool rt_may_run_on(int cpu);

@@ -88,13 +88,6 @@ static int read_files(struct daemon *d, const char *file)
     return 0;
 }
 
-static uint64_t compute_mask(const struct daemon *d)
-{
-    if (d->cpu < 0 || d->cpu > 63 || d->cfg.policy.threads >= rt_cpu_count())
-        return 0;
-    return ~(UINT64_C(1) << d->cpu);
-}
-
 static void warn(const char *text)
 {
     log_line(LOG_WARN, "%s", text);
@@ -106,7 +99,7 @@ static int load_policy(struct daemon *d)
     d->cpu = d->cfg.control.cpu >= 0 ? d->cfg.control.cpu : rt_choose_cpu();
     const struct policy_options opt = {
         .threads = d->cfg.policy.threads,
-        .cpu_mask = compute_mask(d),
+        .cpu_mask = rt_mask_without(d->cpu, d->cfg.policy.threads),
         .resize = d->cfg.policy.resize,
         .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,
     };
@@ -175,7 +168,7 @@ static int start_infer(struct daemon *d)
         .horizon_rows = d->loop_cfg.chunks.rows,
         .step_ns = d->loop_cfg.chunks.step_ns,
         .max_skew_ns = (ns_t)(d->cfg.inference.max_skew_ms * 1e6),
-        .cpu_not = compute_mask(d) ? d->cpu : -1,
+        .cpu_not = rt_mask_without(d->cpu, d->cfg.policy.threads) ? d->cpu : -1,
     };
     memcpy(cfg.camera_period_ns, d->loop_cfg.camera_period_ns,
            sizeof cfg.camera_period_ns);
