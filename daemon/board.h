@@ -2,7 +2,8 @@
 //
 //   bus (io)     writes joints, history, camera marks      reads commands
 //   infer        writes chunks                             reads joints, history, report
-//   loop (rt)    writes commands, report                   reads joints, marks, chunks, requests
+//   loop (rt)    writes commands, report, ticks            reads joints, marks, chunks, requests
+//   monitor (io) writes stalls                             reads ticks
 //   plain        writes requests                           reads report
 //
 // Values are in wire units (rad, m) and in the robot's joint order, the order of the config.
@@ -16,6 +17,7 @@
 #include "daemon/chunks.h"
 #include "daemon/clock.h"
 #include "daemon/deadline.h"
+#include "daemon/faults.h"
 #include "daemon/guard.h"
 #include "daemon/ladder.h"
 #include "daemon/ring.h"
@@ -24,7 +26,8 @@
 
 #define BOARD_HISTORY  128 // joint samples kept to find the one nearest to a frame
 #define BOARD_COMMANDS 64
-#define BOARD_CORRUPT  5 // undecodable frames in a row are as bad as none
+#define BOARD_CORRUPT  5  // undecodable frames in a row are as bad as none
+#define BOARD_STUCK    10 // frames in a row of the same content: the camera hangs
 
 struct joint_sample {
     uint64_t number;  // counts accepted samples from 1
@@ -40,18 +43,44 @@ struct joint_history { // newest BOARD_HISTORY samples
     struct joint_sample sample[BOARD_HISTORY];
 };
 
-// What the loop and telemetry need to know of a camera. One writer each: bus (received,
-// capture, refused), camera thread (corrupt).
+// What the loop and telemetry need to know of the stream of joint states. Writer: bus.
+struct joints_mark {
+    _Atomic uint64_t received, refused, duplicate, out_of_order;
+    _Atomic uint64_t clock_jumps;      // the sender's clock moved by 50 … 500 ms
+    _Atomic uint32_t refused_in_a_row; // since the last accepted one, and
+    _Atomic int refused_for;      // why the last was: REASON_JOINTS_INVALID, _NOT_FINITE,
+                                  // _JUMP, _CLOCK
+    _Atomic int refused_joint;    // for _NOT_FINITE and _JUMP: which, else -1
+    _Atomic double refused_value; // what it said, rad
+    _Atomic bool slow;            // below 90 % of the declared rate over 100 samples
+};
+
+// What the loop and telemetry need to know of a camera. One writer each: bus (all but these),
+// camera thread (corrupt, corrupt_in_a_row).
 struct camera_mark {
     _Atomic int64_t capture_ns; // of the newest frame, 0 = none
     _Atomic int64_t received_ns;
-    _Atomic uint64_t received, refused, corrupt, duplicate;
+    _Atomic uint64_t received, refused, corrupt, duplicate, out_of_order, clock_jumps;
     _Atomic uint32_t corrupt_in_a_row; // since the last one that decoded
+    _Atomic uint32_t refused_in_a_row; // since the last one that was accepted
+    _Atomic uint32_t same_in_a_row;    // frames with the content of the one before
+    _Atomic uint64_t same;             // in all
+    _Atomic int64_t changed_ns;        // receipt of the last frame with a new content
+    _Atomic bool slow;                 // below 90 % of the declared rate over 100 frames
+};
+
+// What keeps the policy worker from making an inference, as it was when it last tried.
+enum board_starved {
+    BOARD_FED,
+    BOARD_NO_FRAME,
+    BOARD_SKEW, // cameras too far apart
+    BOARD_NO_JOINTS,
 };
 
 // One command on its way to the bus.
 struct command {
     uint64_t sequence, tick;
+    uint32_t stalls; // board's, as the loop knew it when the tick began
     ns_t made_ns;
     int n;
     double pos[ACTD_MAX_JOINTS], vel[ACTD_MAX_JOINTS], wanted[ACTD_MAX_JOINTS];
@@ -80,7 +109,28 @@ struct loop_event {
                   //   JOINTS_STALE     ms since the newest joint state was captured
                   //   CAMERA_STALE     ms since a frame of the camera was taken; 0 when
                   //                    BOARD_CORRUPT in a row did not decode
+                  //   OUT_OF_RANGE     rad: what the policy wanted of the joint
+                  //   JOINTS_JUMP, JOINTS_NOT_FINITE   rad: what the driver said
+                  //   INTERNAL         enum gate_verdict
+                  //   LATE_WAKEUPS, SLOW_TICKS, LATE_CHUNKS, OLD_SENSORS   ms: the worst
+                  //                    sample of that budget
                   //   all others       0
+};
+
+// The budgets, in the order of config's deadlines section.
+enum board_budget { BOARD_WAKEUP, BOARD_TICK, BOARD_CHUNK, BOARD_SENSOR };
+#define BOARD_BUDGETS 4
+struct budget_report {
+    ns_t limit_ns, worst_ns;
+    uint64_t samples, missed, worst_tick;
+    uint32_t in_window, consecutive_max;
+    bool over;
+};
+
+// A jump of the blended target at a chunk change.
+struct seam_report {
+    double rad, rad_s; // the largest so far, and
+    uint64_t tick;     // when the largest in rad was
 };
 
 // What the loop says of itself after every tick.
@@ -98,7 +148,12 @@ struct loop_report {
     uint64_t verdict[CHUNK_VERDICTS];
     uint64_t limited[ACTD_MAX_JOINTS][GUARD_LIMITS];
     uint64_t refused_vectors, gate_refusals, commands_dropped;
-    double seam_max_rad;
+    bool at_rest;        // commanded velocity is zero
+    double seam_max_rad; // over all joints
+    struct seam_report seam[ACTD_MAX_JOINTS];
+    struct faults faults;
+    struct budget_report budget[BOARD_BUDGETS];
+    uint64_t stalls;             // times the monitor cut the output
     double pos[ACTD_MAX_JOINTS]; // commanded
     double measured[ACTD_MAX_JOINTS];
     uint64_t events; // steps of the ladder so far; step i is at i % BOARD_EVENTS
@@ -111,24 +166,31 @@ enum board_request {
     BOARD_STOP = 1u << 2,
     BOARD_ESTOP = 1u << 3,
     BOARD_RESET = 1u << 4,
+    BOARD_HOME = 1u << 5,
 };
 
 struct board {
     struct slot joints;  // struct joint_sample
     struct slot history; // struct joint_history
-    _Atomic uint64_t joints_received, joints_refused, joints_duplicate;
+    struct joints_mark joint_mark;
     int n_cameras;
     struct camera_mark camera[POLICY_MAX_CAMERAS];
-    struct ring commands;             // struct command, loop -> bus
-    int command_fd;                   // eventfd: the loop writes it after each command
-    struct ring chunks;               // struct chunk, infer -> loop
-    _Atomic uint32_t requests;        // board_request bits, taken by the loop
-    _Atomic uint32_t policy_failures; // inferences failed in a row
-    _Atomic bool started;             // policy warmed up, threads running
-    struct slot report;               // struct loop_report
-    struct histogram lateness, tick_time; // writer: loop
-    struct histogram inference;           // writer: infer
-    struct histogram chunk_latency;       // writer: loop: anchor to in view
+    struct ring commands;               // struct command, loop -> bus
+    int command_fd;                     // eventfd: the loop writes it after each command
+    struct ring chunks;                 // struct chunk, infer -> loop
+    _Atomic uint32_t requests;          // board_request bits, taken by the loop
+    _Atomic uint32_t policy_failures;   // inferences failed in a row
+    _Atomic int64_t inferring_since_ns; // 0 = no inference is being made
+    _Atomic int starved;                // enum board_starved
+    _Atomic uint64_t ticks;             // run by the loop: what the monitor watches
+    _Atomic uint32_t stalls;            // times the monitor cut the output
+    _Atomic bool armed;                 // the arm may move: streams are not re-learned
+    _Atomic bool started;               // policy warmed up, threads running
+    struct slot report;                 // struct loop_report
+    // Writer: loop. Wake-up, work in a tick, anchor to in view, capture of the joint state to
+    // the command that knows it: in the order of enum board_budget.
+    struct histogram lateness, tick_time, chunk_latency, sensor_age;
+    struct histogram inference; // writer: infer
 };
 
 // plain. rows and joints size the chunk ring. 0 or -errno.

@@ -12,8 +12,11 @@
 #include <zmq.h>
 
 #include "daemon/endpoint.h"
+#include "daemon/intake.h"
+#include "daemon/outbox.h"
 #include "daemon/rt.h"
 #include "daemon/sockets.h"
+#include "daemon/wall.h"
 
 #define DRAIN_MAX  64
 #define SMALL_MARK 64 // a PUB socket starves of read credits below about 16
@@ -30,16 +33,15 @@ struct stream {
 struct bus {
     struct board *board;
     struct sockets *sockets;
-    struct codec *codec;
+    struct intake *intake;
+    struct outbox outbox;
+    struct wall wall;
+    _Atomic uint64_t wall_sets;
     int lock_fd;
     void *commands; // PUB
     int n_streams;
     struct stream stream[1 + POLICY_MAX_CAMERAS]; // 0 = joint states
-    struct codec_stamp joint_stamp;
-    struct joint_history history;
     _Atomic uint64_t sent, send_failed;
-    _Atomic int joints_refusal; // enum codec_verdict
-    struct slot joints_why;     // its sentence, char[CODEC_WHY_MAX]
     _Atomic bool stop;
     bool running;
     pthread_t thread;
@@ -50,7 +52,8 @@ struct bus {
 
 static void send_command(struct bus *b, const struct command *cmd)
 {
-    size_t size = codec_command(b->codec, cmd, b->buffer, sizeof b->buffer);
+    size_t size =
+        codec_command(intake_codec(b->intake), cmd, b->buffer, sizeof b->buffer);
     int events;
     size_t events_size = sizeof events;
 
@@ -65,64 +68,15 @@ static void send_command(struct bus *b, const struct command *cmd)
         atomic_fetch_add_explicit(&b->sent, 1, memory_order_relaxed);
 }
 
-static void send_commands(struct bus *b)
+static void send_newest(struct bus *b)
 {
     struct command cmd;
 
-    for (int i = 0; i < BOARD_COMMANDS && ring_pop(&b->board->commands, &cmd); i++)
+    if (outbox_next(&b->outbox, b->board, clock_now_ns(), &cmd))
         send_command(b, &cmd);
 }
 
 // ---- messages in ----------------------------------------------------------------------
-
-static void refuse_joints(struct bus *b, enum codec_verdict why, const char *text)
-{
-    char sentence[CODEC_WHY_MAX] = "";
-
-    memcpy(sentence, text, strnlen(text, sizeof sentence - 1));
-    slot_write(&b->joints_why, sentence);
-    atomic_store_explicit(&b->joints_refusal, (int)why, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->board->joints_refused, 1, memory_order_relaxed);
-}
-
-static void take_joints(struct bus *b, const void *data, size_t size, ns_t now)
-{
-    struct joint_sample in = {.received_ns = now};
-    int64_t stamp_wall_ns = 0;
-    enum codec_verdict v = codec_joints(b->codec, data, size, &in, &stamp_wall_ns);
-    int mapped;
-
-    if (v != CODEC_OK) {
-        refuse_joints(b, v, codec_why(b->codec));
-        return;
-    }
-    mapped = codec_stamp_map(&b->joint_stamp, stamp_wall_ns, now, &in.capture_ns);
-    if (mapped == -EALREADY) {
-        atomic_fetch_add_explicit(&b->board->joints_duplicate, 1, memory_order_relaxed);
-        return;
-    }
-    if (mapped != 0) {
-        v = codec_refuse_stamp(b->codec, &b->joint_stamp, stamp_wall_ns, now);
-        refuse_joints(b, v, codec_why(b->codec));
-        return;
-    }
-    in.number = b->history.count + 1;
-    b->history.sample[b->history.count % BOARD_HISTORY] = in;
-    b->history.count++;
-}
-
-// What a drain accepted, to the other threads: the newest sample, and the history, in
-// order.
-static void publish_joints(struct bus *b, uint64_t before)
-{
-    uint64_t n = b->history.count;
-
-    if (n == before)
-        return;
-    slot_write(&b->board->joints, &b->history.sample[(n - 1) % BOARD_HISTORY]);
-    slot_write(&b->board->history, &b->history);
-    atomic_store_explicit(&b->board->joints_received, n, memory_order_release);
-}
 
 static const char several_parts[] = "it has several parts: send each message in one";
 
@@ -142,51 +96,77 @@ static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg)
     if (s->camera)
         camera_refuse(s->camera, CODEC_UNPARSABLE, several_parts);
     else
-        refuse_joints(b, CODEC_UNPARSABLE, several_parts);
+        intake_refuse(b->intake, CODEC_UNPARSABLE, several_parts);
     return 0;
 }
 
 static void drain_joints(struct bus *b, struct stream *s)
 {
-    uint64_t before = b->history.count;
     zmq_msg_t msg;
     int r;
 
     zmq_msg_init(&msg);
     for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg)) >= 0; i++) {
         if (r == 1)
-            take_joints(b, zmq_msg_data(&msg), zmq_msg_size(&msg), clock_now_ns());
-        send_commands(b);
+            intake_joints(b->intake, zmq_msg_data(&msg), zmq_msg_size(&msg),
+                          clock_now_ns());
+        send_newest(b);
     }
     zmq_msg_close(&msg);
-    publish_joints(b, before);
+    intake_publish(b->intake);
+}
+
+static bool park(struct bus *b, struct stream *s, zmq_msg_t *msg)
+{
+    return camera_park(s->camera, intake_codec(b->intake), zmq_msg_data(msg),
+                       zmq_msg_size(msg), clock_now_ns());
 }
 
 // Only the newest is looked at: a frame may have 8 MiB to copy, and what it supersedes
-// nobody wants. Should the newest be refused, a good one before it is lost as well, and
-// counted as superseded.
+// nobody wants, unless the newest is refused. Then the one before it is tried.
 static void drain_frames(struct bus *b, struct stream *s)
 {
-    zmq_msg_t msg, newest;
+    zmq_msg_t msg, newest, before;
     uint64_t whole = 0;
     int r;
 
     zmq_msg_init(&msg);
     zmq_msg_init(&newest);
+    zmq_msg_init(&before);
     for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg)) >= 0; i++) {
         if (r == 1) {
+            zmq_msg_move(&before, &newest);
             zmq_msg_move(&newest, &msg);
             whole++;
         }
-        send_commands(b);
+        send_newest(b);
     }
-    if (whole > 1)
-        camera_supersede(s->camera, whole - 1);
-    if (whole > 0)
-        camera_park(s->camera, b->codec, zmq_msg_data(&newest), zmq_msg_size(&newest),
-                    clock_now_ns());
+    if (whole > 2)
+        camera_supersede(s->camera, whole - 2);
+    if (whole > 0 && !park(b, s, &newest) && whole > 1)
+        park(b, s, &before);
+    else if (whole > 1)
+        camera_supersede(s->camera, 1);
+    zmq_msg_close(&before);
     zmq_msg_close(&newest);
     zmq_msg_close(&msg);
+}
+
+// Before any message is read: one that was stamped after the clock was set comes after this.
+static void look_at_wall(struct bus *b)
+{
+    ns_t before_ns = clock_now_ns();
+    int64_t wall_ns = clock_wall_ns();
+    ns_t now = clock_now_ns();
+    int64_t by_ns = wall_moved(&b->wall, before_ns, wall_ns, now);
+
+    if (by_ns == 0)
+        return;
+    atomic_fetch_add_explicit(&b->wall_sets, 1, memory_order_relaxed);
+    intake_wall_set(b->intake, by_ns, now);
+    for (int i = 0; i < b->n_streams; i++)
+        if (b->stream[i].camera)
+            camera_wall_set(b->stream[i].camera, by_ns, now);
 }
 
 static void *bus_loop(void *arg)
@@ -207,7 +187,8 @@ static void *bus_loop(void *arg)
         if ((item[n].revents & ZMQ_POLLIN) &&
             read(b->board->command_fd, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
             break;
-        send_commands(b);
+        send_newest(b);
+        look_at_wall(b);
         for (int i = 0; i < n; i++) {
             if (!(item[i].revents & ZMQ_POLLIN))
                 continue;
@@ -215,10 +196,10 @@ static void *bus_loop(void *arg)
                 drain_frames(b, &b->stream[i]);
             else
                 drain_joints(b, &b->stream[i]);
-            send_commands(b);
+            send_newest(b);
         }
     }
-    send_commands(b);
+    send_newest(b);
     return NULL;
 }
 
@@ -254,19 +235,25 @@ static int open_all(struct bus *b, const struct config *cfg,
         const struct socket_spec frames = {ZMQ_SUB, c->endpoint, c->bind, FRAME_MARK,
                                            CODEC_FRAME_MAX};
 
+        camera_declare(cameras[i], c->rate_hz, &b->board->armed);
         r = open_stream(b, &frames, cameras[i], err);
     }
     return r;
 }
 
-static int make_codec(struct bus *b, const struct config *cfg, struct config_error *err)
+static int make_intake(struct bus *b, const struct config *cfg, struct config_error *err)
 {
+    struct intake_config in = {.joints = cfg->n_joints,
+                               .max_jump = cfg->safety.max_jump,
+                               .rate_hz = cfg->joint_state.rate_hz};
     const char *name[ACTD_MAX_JOINTS];
 
-    for (int i = 0; i < cfg->n_joints; i++)
+    for (int i = 0; i < cfg->n_joints; i++) {
         name[i] = cfg->joint[i].name;
-    if (codec_new(&b->codec, name, cfg->n_joints) != 0)
-        return endpoint_refuse(err, ENOMEM, "no memory for the codec: free some");
+        in.velocity[i] = cfg->joint[i].velocity;
+    }
+    if (intake_new(&b->intake, &in, name, b->board) != 0)
+        return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     return 0;
 }
 
@@ -293,10 +280,8 @@ int bus_start(struct bus **out, const struct config *cfg, struct board *board,
         return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     b->board = board;
     r = endpoint_lock(cfg->runtime, &b->lock_fd, err);
-    if (r == 0 && slot_init(&b->joints_why, CODEC_WHY_MAX) != 0)
-        r = endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     if (r == 0)
-        r = make_codec(b, cfg, err);
+        r = make_intake(b, cfg, err);
     if (r == 0)
         r = sockets_new(&b->sockets, priority, err);
     if (r == 0)
@@ -338,8 +323,7 @@ void bus_stop(struct bus *b)
         zmq_close(b->commands);
     }
     sockets_free(b->sockets);
-    codec_free(b->codec);
-    slot_free(&b->joints_why);
+    intake_free(b->intake);
     if (b->lock_fd >= 0)
         close(b->lock_fd);
     free(b);
@@ -360,17 +344,22 @@ void bus_close(void *socket)
         zmq_close(socket);
 }
 
+static uint64_t counted(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 struct bus_counts bus_counts(const struct bus *b)
 {
     struct bus_counts counts = {
-        .sent = atomic_load_explicit(&b->sent, memory_order_relaxed),
-        .send_failed = atomic_load_explicit(&b->send_failed, memory_order_relaxed),
-        .joints_refusal = (enum codec_verdict)atomic_load_explicit(&b->joints_refusal,
-                                                                   memory_order_relaxed),
+        .sent = counted(&b->sent),
+        .send_failed = counted(&b->send_failed),
+        .superseded = counted(&b->outbox.superseded),
+        .expired = counted(&b->outbox.expired),
+        .cut = counted(&b->outbox.cut),
+        .wall_sets = counted(&b->wall_sets),
     };
 
-    if (slot_read(&b->joints_why, counts.joints_refusal_text) == 0)
-        snprintf(counts.joints_refusal_text, sizeof counts.joints_refusal_text, "%s",
-                 counts.joints_refusal ? codec_verdict_name(counts.joints_refusal) : "");
+    counts.joints_refusal = intake_last_refusal(b->intake, counts.joints_refusal_text);
     return counts;
 }

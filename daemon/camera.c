@@ -12,54 +12,20 @@
 // is good. Between two requests it shows at most one: it decodes unasked only after a
 // failure and only up to the first good frame. So the picture that the infer thread got
 // is written to only after its next request.
-#include "daemon/camera.h"
-
+//
+// Without a thread (camera_new) whoever rings the bell is the decoder.
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/jpeg.h"
+#include "daemon/blind.h"
+#include "daemon/camera_impl.h"
 #include "daemon/rt.h"
 
-#define FRESH  4u // beside the index of the middle buffer
 #define PIXELS ((size_t)CAMERA_MAX_WIDTH * CAMERA_MAX_HEIGHT * 3)
-
-struct raw {
-    uint8_t *bytes; // (CODEC_FRAME_MAX)
-    struct codec_frame frame;
-    ns_t capture_ns;
-};
-
-struct pixels {
-    uint8_t *rgb; // (height, width, 3), room for PIXELS bytes
-    int width, height;
-    ns_t capture_ns;
-};
-
-struct camera {
-    struct camera_mark *mark;
-    ns_t latency_ns;          // exposure to stamp
-    struct codec_stamp stamp; // bus
-    _Atomic int last_refusal; // enum codec_verdict, written by the bus
-    struct slot why;          // its sentence, char[CODEC_WHY_MAX]
-    _Atomic uint64_t superseded;
-    struct raw raw[3];
-    unsigned back;  // bus
-    unsigned front; // decoder
-    _Atomic unsigned middle;
-    struct pixels pixels[2];
-    _Atomic int shown;                // -1 before the first good frame
-    _Atomic uint32_t asked, answered; // requests; equal = none open
-    _Atomic uint32_t bell; // rung for a request, and for a frame after a bad one
-    _Atomic bool stop;
-    struct jpeg *jpeg;
-    bool running;
-    pthread_t thread;
-};
 
 static void futex_wake(_Atomic uint32_t *word)
 {
@@ -77,81 +43,25 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, ns_t timeout_ns)
             0);
 }
 
-// ---- from bytes to pixels -------------------------------------------------------------
-
-static void row_to_rgb(const struct codec_frame *f, const uint8_t *row, uint8_t *rgb)
-{
-    size_t n = (size_t)f->width;
-
-    switch (f->format) {
-    case CODEC_RGB8:
-        memcpy(rgb, row, 3 * n);
-        break;
-    case CODEC_BGR8:
-        for (size_t i = 0; i < n; i++, rgb += 3, row += 3) {
-            rgb[0] = row[2];
-            rgb[1] = row[1];
-            rgb[2] = row[0];
-        }
-        break;
-    case CODEC_MONO8:
-        for (size_t i = 0; i < n; i++, rgb += 3)
-            memset(rgb, row[i], 3);
-        break;
-    case CODEC_JPEG:
-        break;
-    }
-}
-
-static enum codec_verdict decode(struct jpeg *j, const struct codec_frame *f,
-                                 uint8_t *rgb)
-{
-    size_t row = 3 * (size_t)f->width;
-
-    if (f->format == CODEC_JPEG)
-        return jpeg_decode(j, f->data, f->size, f->width, f->height, rgb) == 0
-                   ? CODEC_OK
-                   : CODEC_BAD_FORMAT;
-    for (int y = 0; y < f->height; y++)
-        row_to_rgb(f, f->data + (size_t)y * (size_t)f->step, rgb + (size_t)y * row);
-    return CODEC_OK;
-}
-
-enum codec_verdict camera_decode(const struct codec_frame *f, uint8_t *rgb,
-                                 size_t capacity, int *width, int *height)
-{
-    struct jpeg *j = NULL;
-    enum codec_verdict v;
-
-    if (3 * (size_t)f->width * (size_t)f->height > capacity)
-        return CODEC_BAD_SIZE;
-    if (f->format == CODEC_JPEG && jpeg_new(&j) != 0)
-        return CODEC_BAD_FORMAT;
-    v = decode(j, f, rgb);
-    jpeg_free(j);
-    *width = f->width;
-    *height = f->height;
-    return v;
-}
-
 // ---- decode thread --------------------------------------------------------------------
 
 static bool fresh(struct camera *c)
 {
-    return atomic_load(&c->middle) & FRESH;
+    return atomic_load(&c->middle) & CAMERA_FRESH;
 }
 
 static void decode_newest(struct camera *c)
 {
-    struct raw *r;
+    struct camera_raw *r;
     int hidden = atomic_load_explicit(&c->shown, memory_order_relaxed) == 0 ? 1 : 0;
-    struct pixels *p = &c->pixels[hidden];
+    struct camera_pixels *p = &c->pixels[hidden];
 
     if (!fresh(c))
         return;
-    c->front = atomic_exchange(&c->middle, c->front) & ~FRESH;
+    c->front = atomic_exchange(&c->middle, c->front) & ~CAMERA_FRESH;
     r = &c->raw[c->front];
-    if (decode(c->jpeg, &r->frame, p->rgb) != CODEC_OK) {
+    if (camera_pixels(c->jpeg, &r->frame, p->rgb) != CODEC_OK &&
+        !BLIND(BLIND_CAMERA_DECODE)) {
         atomic_fetch_add_explicit(&c->mark->corrupt, 1, memory_order_relaxed);
         atomic_fetch_add(&c->mark->corrupt_in_a_row, 1);
         return;
@@ -170,34 +80,44 @@ static bool retry(struct camera *c)
     return atomic_load(&c->mark->corrupt_in_a_row) > 0 && fresh(c);
 }
 
-static void ring_bell(struct camera *c)
+// What the bell was rung for. True when there was something to do.
+static bool serve(struct camera *c)
 {
-    atomic_fetch_add(&c->bell, 1);
-    futex_wake(&c->bell);
+    uint32_t asked = atomic_load(&c->asked);
+    bool open = asked != atomic_load_explicit(&c->answered, memory_order_relaxed);
+
+    if (!open && !retry(c))
+        return false;
+    decode_newest(c);
+    if (open) {
+        atomic_store(&c->answered, asked);
+        futex_wake(&c->answered);
+    }
+    return true;
 }
 
 static void *decode_loop(void *arg)
 {
     struct camera *c = arg;
-    uint32_t done = 0;
 
     for (;;) {
         uint32_t bell = atomic_load(&c->bell);
-        uint32_t asked = atomic_load(&c->asked);
 
         if (atomic_load(&c->stop))
             return NULL;
-        if (asked == done && !retry(c)) {
+        if (!serve(c))
             futex_wait(&c->bell, bell, -1);
-            continue;
-        }
-        decode_newest(c);
-        if (asked == done)
-            continue;
-        done = asked;
-        atomic_store(&c->answered, done);
-        futex_wake(&c->answered);
     }
+}
+
+void camera_ring(struct camera *c)
+{
+    if (!c->threaded) {
+        serve(c);
+        return;
+    }
+    atomic_fetch_add(&c->bell, 1);
+    futex_wake(&c->bell);
 }
 
 // ---- plain ----------------------------------------------------------------------------
@@ -215,11 +135,9 @@ static int buffers_new(struct camera *c)
     return jpeg_new(&c->jpeg);
 }
 
-int camera_start(struct camera **out, const char *name, struct camera_mark *mark,
-                 double latency_ms)
+int camera_new(struct camera **out, struct camera_mark *mark, double latency_ms)
 {
     struct camera *c = calloc(1, sizeof *c);
-    char thread_name[16];
     int r;
 
     *out = NULL;
@@ -230,11 +148,7 @@ int camera_start(struct camera **out, const char *name, struct camera_mark *mark
     c->front = 1;
     c->middle = 2;
     c->shown = -1;
-    snprintf(thread_name, sizeof thread_name, "actd-cam-%.6s", name);
     r = buffers_new(c);
-    if (r == 0)
-        r = rt_thread_create(&c->thread, thread_name, RT_CLASS_PLAIN, 0, decode_loop, c);
-    c->running = r == 0;
     if (r != 0) {
         camera_stop(c);
         return r;
@@ -243,13 +157,34 @@ int camera_start(struct camera **out, const char *name, struct camera_mark *mark
     return 0;
 }
 
+int camera_start(struct camera **out, const char *name, struct camera_mark *mark,
+                 double latency_ms)
+{
+    struct camera *c;
+    char thread_name[16];
+    int r = camera_new(out, mark, latency_ms);
+
+    if (r != 0)
+        return r;
+    c = *out;
+    snprintf(thread_name, sizeof thread_name, "actd-cam-%.6s", name);
+    c->threaded = true; // before the thread looks
+    r = rt_thread_create(&c->thread, thread_name, RT_CLASS_PLAIN, 0, decode_loop, c);
+    if (r != 0) {
+        c->threaded = false;
+        camera_stop(c);
+        *out = NULL;
+    }
+    return r;
+}
+
 void camera_stop(struct camera *c)
 {
     if (!c)
         return;
-    if (c->running) {
+    if (c->threaded) {
         atomic_store(&c->stop, true);
-        ring_bell(c);
+        camera_ring(c);
         pthread_join(c->thread, NULL);
     }
     jpeg_free(c->jpeg);
@@ -261,104 +196,29 @@ void camera_stop(struct camera *c)
     free(c);
 }
 
-// ---- io: the bus ----------------------------------------------------------------------
-
-void camera_refuse(struct camera *c, enum codec_verdict why, const char *text)
-{
-    char sentence[CODEC_WHY_MAX] = "";
-
-    memcpy(sentence, text, strnlen(text, sizeof sentence - 1));
-    slot_write(&c->why, sentence);
-    atomic_store_explicit(&c->last_refusal, (int)why, memory_order_relaxed);
-    atomic_fetch_add_explicit(&c->mark->refused, 1, memory_order_relaxed);
-}
-
-enum codec_verdict camera_last_refusal(const struct camera *c)
-{
-    return (enum codec_verdict)atomic_load_explicit(&c->last_refusal,
-                                                    memory_order_relaxed);
-}
-
-void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX])
-{
-    if (slot_read(&c->why, text) == 0)
-        snprintf(text, CODEC_WHY_MAX, "%s",
-                 slot_count(&c->why) > 0 ? codec_verdict_name(camera_last_refusal(c))
-                                         : "");
-}
-
-void camera_supersede(struct camera *c, uint64_t n)
-{
-    atomic_fetch_add_explicit(&c->superseded, n, memory_order_relaxed);
-}
-
-uint64_t camera_superseded(const struct camera *c)
-{
-    return atomic_load_explicit(&c->superseded, memory_order_relaxed);
-}
-
-static void refuse(struct camera *c, const struct codec *codec, enum codec_verdict v)
-{
-    camera_refuse(c, v, codec ? codec_why(codec) : codec_verdict_name(v));
-}
-
-void camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
-                 ns_t received_ns)
-{
-    struct raw *r = &c->raw[c->back];
-    enum codec_verdict v = codec_frame(codec, data, size, &r->frame);
-    ns_t capture_ns;
-    int mapped;
-
-    if (v != CODEC_OK) {
-        refuse(c, codec, v);
-        return;
-    }
-    mapped =
-        codec_stamp_map(&c->stamp, r->frame.stamp_wall_ns, received_ns, &r->capture_ns);
-    if (mapped == -EALREADY) {
-        atomic_fetch_add_explicit(&c->mark->duplicate, 1, memory_order_relaxed);
-        return;
-    }
-    if (mapped != 0) {
-        refuse(c, codec,
-               codec_refuse_stamp(codec, &c->stamp, r->frame.stamp_wall_ns, received_ns));
-        return;
-    }
-    capture_ns = r->capture_ns -= c->latency_ns;
-    memcpy(r->bytes, r->frame.data, r->frame.size);
-    r->frame.data = r->bytes;
-    c->back = atomic_exchange(&c->middle, c->back | FRESH) & ~FRESH;
-    // After the exchange, so that who sees the mark can have the frame.
-    atomic_store_explicit(&c->mark->received_ns, received_ns, memory_order_release);
-    atomic_store_explicit(&c->mark->capture_ns, capture_ns, memory_order_release);
-    atomic_fetch_add_explicit(&c->mark->received, 1, memory_order_release);
-    // Both in sequentially consistent order with the decoder, which counts and then looks
-    // for a frame: one of the two sees the other.
-    if (atomic_load(&c->mark->corrupt_in_a_row) > 0)
-        ring_bell(c);
-}
-
 // ---- infer ----------------------------------------------------------------------------
 
 void camera_request(struct camera *c)
 {
     atomic_fetch_add(&c->asked, 1);
-    ring_bell(c);
+    camera_ring(c);
 }
 
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
                 ns_t *capture_ns)
 {
-    ns_t until_ns = clock_now_ns() + timeout_ns;
     uint32_t asked = atomic_load_explicit(&c->asked, memory_order_relaxed);
     uint32_t answered;
-    const struct pixels *p;
+    ns_t until_ns = 0;
+    const struct camera_pixels *p;
     int shown;
 
     while ((answered = atomic_load(&c->answered)) != asked) {
-        ns_t left_ns = until_ns - clock_now_ns();
+        ns_t now_ns = clock_now_ns(), left_ns;
 
+        if (until_ns == 0)
+            until_ns = now_ns + timeout_ns;
+        left_ns = until_ns - now_ns;
         if (left_ns <= 0)
             return -ETIMEDOUT;
         futex_wait(&c->answered, answered, left_ns);

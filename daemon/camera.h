@@ -18,18 +18,32 @@ struct camera;
 
 // plain. Allocates all buffers (37 MiB of addresses; pages come with use) and starts the
 // decode thread (SCHED_OTHER). Frames of any size up to the cap decode. mark stays the
-// caller's: parked frames count as received, those with a stamp seen just before as
-// duplicate, other bad ones as refused, and as corrupt those that fail in the decoder. 0
-// or -errno.
+// caller's: parked frames count as received, those with the stamp of the one before as
+// duplicate, older ones as out of order, other bad ones as refused, and as corrupt those
+// that fail in the decoder. 0 or -errno.
 int camera_start(struct camera **out, const char *name, struct camera_mark *mark,
                  double latency_ms);
+// plain. The same without a thread, for tests in virtual time: camera_request decodes there
+// and then, camera_park does when the frame before was corrupt, camera_wait never waits and
+// no function reads a clock. Then one thread at a time.
+int camera_new(struct camera **out, struct camera_mark *mark, double latency_ms);
 // plain. After the bus and infer threads have ended. NULL is fine.
 void camera_stop(struct camera *c);
 
+// plain. Before the first camera_park: the rate that was declared for it (0 = not judged,
+// the default), and the flag that says that the arm may move: while it does, the sender's
+// clock is not learned anew (NULL, the default: it never may).
+void camera_declare(struct camera *c, double rate_hz, const _Atomic bool *armed);
+
 // io: the bus. A whole message as received; copies it, maps its stamp, updates the mark.
-// Never waits: three buffers, one writer, one reader. Refused messages are counted.
-void camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
+// Never waits: three buffers, one writer, one reader. Refused messages are counted. True
+// when it was parked: else one that came before it may be tried. A frame with the content
+// of the one before is parked too, and counted in mark->same_in_a_row.
+bool camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
                  ns_t received_ns);
+// io: the bus. The local wall clock was set by by_ns (wall.h): a camera on this machine
+// follows it.
+void camera_wall_set(struct camera *c, int64_t by_ns, ns_t now);
 // io: the bus. Counts a message that was not even looked at (of several parts); text says
 // why.
 void camera_refuse(struct camera *c, enum codec_verdict why, const char *text);
@@ -40,8 +54,8 @@ void camera_supersede(struct camera *c, uint64_t n);
 enum codec_verdict camera_last_refusal(const struct camera *c);
 // Any thread class. The same as a sentence, in ASCII; "" when none was.
 void camera_last_refusal_text(const struct camera *c, char text[CODEC_WHY_MAX]);
-// Any thread class. Messages counted by camera_supersede: with received, refused and
-// duplicate of the mark they make up all that came.
+// Any thread class. Messages counted by camera_supersede: with received, refused,
+// duplicate and out_of_order of the mark they make up all that came.
 uint64_t camera_superseded(const struct camera *c);
 
 // infer. Asks for the newest parked frame to be decoded; returns at once. From a frame

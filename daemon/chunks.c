@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/blind.h"
 #include "daemon/chunks_impl.h"
 
 size_t chunk_bytes(int rows, int joints)
@@ -28,8 +29,9 @@ size_t chunk_bytes(int rows, int joints)
 
 const char *chunk_verdict_name(enum chunk_verdict v)
 {
-    static const char *const name[] = {"used",    "late",        "out of order",
-                                       "too old", "wrong shape", "not finite"};
+    static const char *const name[] = {"used",        "late",        "out of order",
+                                       "too old",     "wrong shape", "not finite",
+                                       "out of range"};
 
     _Static_assert(sizeof name / sizeof *name == CHUNK_VERDICTS, "a name per verdict");
     return (unsigned)v < CHUNK_VERDICTS ? name[v] : "?";
@@ -40,41 +42,64 @@ uint64_t chunks_count(const struct chunks *q, enum chunk_verdict v)
     return (unsigned)v < CHUNK_VERDICTS ? q->count[v] : 0;
 }
 
+struct chunk_culprit chunks_culprit(const struct chunks *q)
+{
+    return q->culprit;
+}
+
 // ---- one chunk -------------------------------------------------------------------------------
 
-static ns_t rows_end(const struct live *c, ns_t step)
+static ns_t rows_end(const struct chunks *q, ns_t anchor_ns, int rows)
 {
-    return c->anchor_ns + (ns_t)c->rows * step;
+    if (BLIND(BLIND_CHUNK_END))
+        return CHUNKS_NEVER;
+    return anchor_ns + (ns_t)rows * q->cfg.step_ns;
 }
 
 static bool in_rows(const struct chunks *q, const struct live *c, ns_t now)
 {
-    return now >= c->anchor_ns && now < rows_end(c, q->cfg.step_ns);
+    return now >= c->anchor_ns && now < rows_end(q, c->anchor_ns, c->rows);
 }
 
 static ns_t max_age(const struct chunks *q, int rows)
 {
+    if (BLIND(BLIND_CHUNK_AGE))
+        return CHUNKS_NEVER / 2;
     return q->cfg.max_age_ns > 0 ? q->cfg.max_age_ns : (ns_t)rows * q->cfg.step_ns;
 }
 
 // After its anchor is set. An age of exactly max_age is still good.
 static void set_end(const struct chunks *q, struct live *c)
 {
-    ns_t rows = rows_end(c, q->cfg.step_ns), old = c->seen_ns + max_age(q, c->rows) + 1;
+    ns_t rows = rows_end(q, c->anchor_ns, c->rows);
+    ns_t old = c->seen_ns + max_age(q, c->rows) + 1;
 
     c->end_ns = rows < old ? rows : old;
 }
 
-// ---- the target -----------------------------------------------------------------------------
+// ---- coming and going ------------------------------------------------------------------------
+
+// The oldest chunk that can still matter. Where a newer chunk replaces the older ones whole,
+// they are not gone back to when it ends: that would be a jump to an older plan.
+static int oldest_of_use(const struct chunks *q, ns_t now)
+{
+    bool whole = q->cfg.mode == CHUNK_REPLACE || q->cfg.mode == CHUNK_CROSSFADE ||
+                 q->cfg.mode == CHUNK_LATEST_ONLY;
+
+    for (int i = q->n - 1; whole && i > 0; i--)
+        if (q->live[i].shown_ns != CHUNKS_NEVER && now >= q->live[i].end_ns)
+            return i;
+    return 0;
+}
 
 static void drop_ended(struct chunks *q, ns_t now)
 {
     int kept = 0;
 
-    for (int i = 0; i < q->n; i++) {
+    for (int i = oldest_of_use(q, now); i < q->n; i++) {
         struct live c = q->live[i];
 
-        if (now >= rows_end(&c, q->cfg.step_ns))
+        if (now >= rows_end(q, c.anchor_ns, c.rows))
             continue;
         if (i != kept) { // the two change places, so that no two share their rows' memory
             q->live[i] = q->live[kept];
@@ -85,6 +110,47 @@ static void drop_ended(struct chunks *q, ns_t now)
     q->n = kept;
 }
 
+// The target as it is before the first change in this tick.
+static void keep_before(struct chunks *q, ns_t now)
+{
+    struct chunks_before *b = &q->before;
+
+    if (b->now_ns == now)
+        return;
+    b->now_ns = now;
+    b->n = chunks_share(q, now);
+    for (int j = 0; j < q->cfg.joints && b->n > 0; j++)
+        b->joint[j] = chunks_blend(q, b->n, now, j);
+}
+
+// How long those before chunk `until` still cover: a longer fade would end in a step. The newest
+// of them counts; what is older may go earlier, its own successor's fade was cut to it.
+static ns_t covered(const struct chunks *q, int until, ns_t now)
+{
+    for (int i = until - 1; i >= 0; i--)
+        if (live_usable(&q->live[i], now))
+            return q->live[i].end_ns - now;
+    return 0;
+}
+
+// Chunks that arrived, or whose row 0 has come, are in view from now on.
+static void show(struct chunks *q, ns_t now)
+{
+    for (int i = 0; i < q->n; i++) {
+        struct live *c = &q->live[i];
+
+        if (c->shown_ns != CHUNKS_NEVER || !live_usable(c, now))
+            continue;
+        keep_before(q, now);
+        c->shown_ns = now;
+        c->fade_ns = covered(q, i, now);
+        if (c->fade_ns > q->cfg.fade_ns)
+            c->fade_ns = q->cfg.fade_ns;
+    }
+}
+
+// ---- the target -----------------------------------------------------------------------------
+
 static int why_none(const struct chunks *q, ns_t now)
 {
     for (int i = 0; i < q->n; i++)
@@ -93,16 +159,14 @@ static int why_none(const struct chunks *q, ns_t now)
     return -ENODATA;
 }
 
-// The largest jump that chunks first shown in this very tick make.
-static double seam(struct chunks *q, ns_t now, const struct chunk_target *with)
+static void tell_seam(const struct chunks *q, struct chunk_target *out)
 {
-    int n = chunks_share(q, now, now);
-    double most = 0;
-
-    for (int j = 0; j < q->cfg.joints && n > 0; j++)
-        if (q->cfg.blend[j])
-            most = fmax(most, fabs(chunks_blend(q, n, now, j).pos - with->pos[j]));
-    return most;
+    for (int j = 0; j < q->cfg.joints; j++) {
+        out->seam[j] = fabs(out->pos[j] - q->before.joint[j].pos);
+        out->seam_vel[j] = fabs(out->vel[j] - q->before.joint[j].vel);
+        if (q->cfg.blend[j] && out->seam[j] > out->seam_max)
+            out->seam_max = out->seam[j];
+    }
 }
 
 static void describe(const struct chunks *q, int n, ns_t now, struct chunk_target *out)
@@ -126,7 +190,8 @@ int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out)
 
     memset(out, 0, sizeof *out);
     drop_ended(q, now);
-    n = chunks_share(q, now, INT64_MAX);
+    show(q, now);
+    n = chunks_share(q, now);
     if (n == 0)
         return why_none(q, now);
     describe(q, n, now, out);
@@ -136,35 +201,65 @@ int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out)
         out->pos[j] = p.pos;
         out->vel[j] = p.vel;
     }
-    if (q->live[q->n - 1].shown_ns == now)
-        out->seam = seam(q, now, out);
+    if (q->before.now_ns == now && q->before.n > 0)
+        tell_seam(q, out);
     return 0;
 }
 
 // ---- arrival and start -----------------------------------------------------------------------
 
-static bool finite_rows(const struct chunk *c)
+static bool finite_rows(struct chunks *q, const struct chunk *c)
 {
-    size_t n = (size_t)c->rows * (size_t)c->joints;
+    size_t width = (size_t)c->joints, n = (size_t)c->rows * width;
 
     for (size_t i = 0; i < n; i++)
-        if (!isfinite(c->row[i]))
+        if (!isfinite(c->row[i])) {
+            q->culprit = (struct chunk_culprit){(int)(i % width), (int)(i / width),
+                                                (double)c->row[i]};
             return false;
+        }
     return true;
 }
 
-static enum chunk_verdict judge(const struct chunks *q, const struct chunk *c, ns_t now)
+static bool in_range(struct chunks *q, const struct chunk *c, int rows)
 {
-    int rows;
+    size_t width = (size_t)q->cfg.joints;
 
-    if (c->joints != q->cfg.joints || c->rows < 1)
+    for (int j = 0; j < q->cfg.joints; j++) {
+        double lo = q->cfg.hard_min[j], hi = q->cfg.hard_max[j];
+
+        for (int k = 0; k < rows && (lo != 0 || hi != 0); k++) {
+            double v = (double)c->row[(size_t)k * width + (size_t)j];
+
+            if (v < lo || v > hi) {
+                q->culprit = (struct chunk_culprit){j, k, v};
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool in_order(const struct chunks *q, const struct chunk *c)
+{
+    return q->newest_id == 0 ||
+           (c->id > q->newest_id && c->anchor_ns > q->newest_seen_ns);
+}
+
+static enum chunk_verdict judge(struct chunks *q, const struct chunk *c, ns_t now)
+{
+    int rows = c->rows < q->cfg.rows ? c->rows : q->cfg.rows;
+
+    if (c->rows < 1 || c->joints < 1 ||
+        (c->joints != q->cfg.joints && !BLIND(BLIND_CHUNK_SHAPE)))
         return CHUNK_WRONG_SHAPE;
-    if (!finite_rows(c))
+    if (!finite_rows(q, c) && !BLIND(BLIND_CHUNK_FINITE))
         return CHUNK_NOT_FINITE;
-    if (q->newest_id > 0 && (c->id <= q->newest_id || c->anchor_ns <= q->newest_seen_ns))
+    if (!in_range(q, c, rows) && !BLIND(BLIND_CHUNK_RANGE))
+        return CHUNK_OUT_OF_RANGE;
+    if (!in_order(q, c) && !BLIND(BLIND_CHUNK_ORDER))
         return CHUNK_OUT_OF_ORDER;
-    rows = c->rows < q->cfg.rows ? c->rows : q->cfg.rows;
-    if (now >= c->anchor_ns + (ns_t)rows * q->cfg.step_ns)
+    if (now >= rows_end(q, c->anchor_ns, rows))
         return CHUNK_LATE;
     if (now - c->anchor_ns > max_age(q, rows))
         return CHUNK_TOO_OLD;
@@ -184,16 +279,6 @@ static struct live *make_room(struct chunks *q, ns_t now)
     return &q->live[q->n];
 }
 
-// How long the one before still covers: a longer fade would end in a step. (The one before that
-// may go earlier; its own successor's fade was cut to it.)
-static ns_t covered(const struct chunks *q, ns_t now)
-{
-    for (int i = q->n - 1; i >= 0; i--)
-        if (live_usable(&q->live[i], now))
-            return q->live[i].end_ns - now;
-    return 0;
-}
-
 enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now)
 {
     enum chunk_verdict v = judge(q, c, now);
@@ -202,17 +287,15 @@ enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now
     q->count[v]++;
     if (v != CHUNK_USED)
         return v;
+    keep_before(q, now);
     l = make_room(q, now);
     l->id = c->id;
     l->seen_ns = l->anchor_ns = c->anchor_ns;
     l->oldest_ns = c->oldest_ns;
-    l->shown_ns = now;
+    l->shown_ns = CHUNKS_NEVER;
     l->rows = c->rows < q->cfg.rows ? c->rows : q->cfg.rows;
-    memcpy(l->row, c->row, (size_t)l->rows * (size_t)c->joints * sizeof *l->row);
+    memcpy(l->row, c->row, (size_t)l->rows * (size_t)q->cfg.joints * sizeof *l->row);
     set_end(q, l);
-    l->fade_ns = covered(q, now);
-    if (l->fade_ns > q->cfg.fade_ns)
-        l->fade_ns = q->cfg.fade_ns;
     q->n++;
     q->newest_id = c->id;
     q->newest_seen_ns = c->anchor_ns;
@@ -250,12 +333,14 @@ int chunks_begin(struct chunks *q, ns_t now)
     set_end(q, &first);
     q->live[0] = first;
     q->n = 1;
+    q->before.now_ns = CHUNKS_NEVER;
     return 0;
 }
 
 void chunks_clear(struct chunks *q)
 {
     q->n = 0;
+    q->before.now_ns = CHUNKS_NEVER;
     q->newest_id = 0;
     q->newest_seen_ns = 0;
 }

@@ -16,14 +16,32 @@
 //
 //   replace, latest_only        s = 1
 //   crossfade                   s = smoothstep((now - shown_j) / fade), fade cut to what the
-//                               chunk before still covers: continuous at each arrival and end
+//                               chunk before still covers
 //   weighted_average 0.7, average 0.5, conservative 0.3 (LeRobot async_inference; old gets 1-s)
 //   ensemble                    s = w_i / (w_0 + … + w_i), w_i = exp(-m i), i counts the covering
 //                               chunks from the oldest (ACT; LeRobot ACTTemporalEnsembler)
 //
-// A chunk that is about to end while others go on leaves over its last step: where it has a
-// share, that falls to 0 in a line, so that its end is not a step of the target (at a policy
-// tick, a whole row, its share is still whole and the result equals the references').
+// A chunk that is about to end leaves over its last step: its presence p falls from 1 to 0 in a
+// line, where others go on its share with it, so that its end is not a step of the target (at a
+// policy tick, a whole row, its share is still whole and the result equals the references').
+// Where the newest replaces the others whole, they are not gone back to when it ends.
+//
+// How far the target may jump when a chunk comes into view or goes, where two chunks differ by
+// at most D at any time (cubic: 1.25 times what their rows differ by) and V in their slopes. p
+// is 1, but in a chunk's last step; P is the largest p of the chunks that were there:
+//
+//                     comes, rad          comes, rad/s               goes, rad
+//   replace           D                   V                          0
+//   latest_only       D                   V                          0
+//   crossfade         0                   0                          0
+//   weighted_average  0.7p/(0.7p+0.3P) D  same share of V, and of D  0
+//   average           0.5p/(0.5p+0.5P) D  per step while a chunk     0
+//   conservative      0.3p/(0.3p+0.7P) D  is in its last step        0
+//   ensemble          w_new p/Σ(w p) D    (in all four)              0
+//   blend = false     D                   0                          D, if it was the newest
+//
+// crossfade: with a fade_ns of 0 as replace. Where the oldest chunk gives way at capacity, that
+// adds its share of D. What the jump was is in chunk_target, per joint. (Tested in every mode.)
 //
 // A joint with blend = false always takes the newest chunk and is not interpolated (grippers).
 // chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
@@ -70,6 +88,8 @@ struct chunks_config {
     ns_t max_age_ns; // of the observation (the anchor), 0 = the chunk's own duration
     double ensemble_coeff;
     bool blend[ACTD_MAX_JOINTS];
+    // rad: a chunk with any row beyond is refused whole; both 0 = not checked.
+    double hard_min[ACTD_MAX_JOINTS], hard_max[ACTD_MAX_JOINTS];
 };
 
 enum chunk_verdict {
@@ -79,9 +99,16 @@ enum chunk_verdict {
     CHUNK_TOO_OLD,
     CHUNK_WRONG_SHAPE,
     CHUNK_NOT_FINITE,
+    CHUNK_OUT_OF_RANGE,
 };
-#define CHUNK_VERDICTS 6
+#define CHUNK_VERDICTS 7
 const char *chunk_verdict_name(enum chunk_verdict v);
+
+// The value for which a chunk was refused.
+struct chunk_culprit {
+    int joint, row; // joint -1 = none yet
+    double value;   // rad
+};
 
 struct chunk_target {
     double pos[ACTD_MAX_JOINTS]; // rad
@@ -91,9 +118,11 @@ struct chunk_target {
     double row;     // place inside the newest chunk, in rows
     ns_t oldest_ns; // capture time of the oldest frame behind it
     int blended;    // chunks that took part
-    double seam; // rad: jump of the target caused by a chunk that came into view in this
-                 // tick: the largest difference between with and without it, over the
-                 // blended joints
+    // Jump of the target because chunks came into view in this tick (or gave way to them):
+    // the difference between with and without, per joint; 0 in all other ticks.
+    double seam[ACTD_MAX_JOINTS];     // rad
+    double seam_vel[ACTD_MAX_JOINTS]; // rad/s
+    double seam_max;                  // rad: the largest over the blended joints
 };
 
 struct chunks; // opaque, allocated by chunks_init
@@ -101,10 +130,13 @@ struct chunks; // opaque, allocated by chunks_init
 int chunks_init(struct chunks **out, const struct chunks_config *cfg); // plain
 void chunks_free(struct chunks *q);                                    // plain
 
-// Takes a copy. The verdict is counted.
+// Takes a copy. The verdict is counted. The chunk comes into view with the next chunks_target
+// at or after its row 0.
 enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now);
+// Of the last chunk that was not finite or out of range.
+struct chunk_culprit chunks_culprit(const struct chunks *q);
 
-// The target at `now`. 0, -ENODATA when no live chunk covers now, -ESTALE when one would but
+// The target at `now`, which never goes back. 0, -ENODATA when no live chunk covers now, -ESTALE when one would but
 // its observation is older than max_age.
 int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out);
 

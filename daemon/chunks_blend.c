@@ -4,8 +4,10 @@
 // A mode is one small function that says how much of the fold so far chunk j replaces, and how
 // fast that changes, since the slope of the target is handed on as well: the guard wants to know
 // with which velocity to arrive.
+#include <math.h>
 #include <stdint.h>
 
+#include "daemon/blind.h"
 #include "daemon/chunks_impl.h"
 
 #define SHARE_WEIGHTED_AVERAGE 0.7 // LeRobot async_inference, share of the newer chunk
@@ -31,6 +33,8 @@ struct place chunks_place(const struct chunks *q, const struct live *c, ns_t now
 {
     ns_t t = now - c->anchor_ns;
 
+    if (BLIND(BLIND_CHUNK_END) && t >= (ns_t)c->rows * q->cfg.step_ns)
+        return (struct place){c->rows - 1, 0};
     return (struct place){(int)(t / q->cfg.step_ns),
                           (double)(t % q->cfg.step_ns) / (double)q->cfg.step_ns};
 }
@@ -83,7 +87,8 @@ static struct point sample(const struct chunks *q, const struct live *c, struct 
 
 struct fold { // of the chunks so far, oldest first
     int n;
-    double sum, dsum;           // ensemble: of weights
+    double weight, dweight;     // ensemble: of the chunk to come, and
+    double sum, dsum;           // of all so far
     double presence, dpresence; // of the firmest chunk among them
 };
 
@@ -114,30 +119,37 @@ static double weigh_crossfade(const struct chunks *q, const struct live *c, ns_t
     return x * x * (3 - 2 * x);
 }
 
+// w_i = exp(-m i). A chunk on its way out counts as the part of a place that its presence is:
+// counted whole to its end, it would make those after it move up in a step.
 static double weigh_ensemble(const struct chunks *q, const struct live *c, ns_t now,
                              struct fold *f, double *ds)
 {
-    double dw, w = leaving(q, c, now, &dw) * q->weight[f->n];
+    double down, here = leaving(q, c, now, &down);
+    double m = q->cfg.ensemble_coeff, next = here < 1 ? exp(-m * here) : q->decay;
+    double w = here * f->weight, dw = down * f->weight + here * f->dweight;
 
-    dw *= q->weight[f->n];
     f->sum += w;
     f->dsum += dw;
+    f->dweight = (f->dweight - m * down * f->weight) * next;
+    f->weight *= next;
     *ds = (dw * f->sum - w * f->dsum) / (f->sum * f->sum);
     return w / f->sum;
 }
 
+// s of the new one and 1 - s of the old ones, each as far as it is present.
 static double weigh_share(double s, const struct chunks *q, const struct live *c,
                           ns_t now, struct fold *f, double *ds)
 {
-    double old = s + (1 - s) * f->presence, down, here = leaving(q, c, now, &down);
+    double down, here = leaving(q, c, now, &down);
+    double a = s * here, b = (1 - s) * f->presence;
+    double da = s * down, db = (1 - s) * f->dpresence;
 
-    *ds = f->n > 0 ? -s * (1 - s) * f->dpresence / (old * old) : 0;
-    s = s / old;
     if (f->n == 0 || here >= f->presence) {
         f->presence = here;
         f->dpresence = down;
     }
-    return s;
+    *ds = (da * b - a * db) / ((a + b) * (a + b));
+    return a / (a + b);
 }
 
 static double weigh_weighted(const struct chunks *q, const struct live *c, ns_t now,
@@ -167,16 +179,16 @@ static weigh *const mode[] = {
 
 // ---- the fold --------------------------------------------------------------------------------
 
-int chunks_share(struct chunks *q, ns_t now, ns_t before)
+int chunks_share(struct chunks *q, ns_t now)
 {
-    struct fold f = {.n = 0};
+    struct fold f = {.n = 0, .weight = 1};
     int n = 0;
 
     for (int i = 0; i < q->n; i++) {
         const struct live *c = &q->live[i];
         double s, ds;
 
-        if (!live_usable(c, now) || c->shown_ns >= before)
+        if (!live_usable(c, now) || c->shown_ns == CHUNKS_NEVER)
             continue;
         s = mode[q->cfg.mode](q, c, now, &f, &ds);
         if (f.n == 0 || s >= 1)

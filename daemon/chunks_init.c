@@ -12,6 +12,9 @@ static int check(const struct chunks_config *c)
         !isfinite(c->ensemble_coeff) || (unsigned)c->mode > CHUNK_CONSERVATIVE ||
         (unsigned)c->interpolation > CHUNK_CUBIC)
         return -EINVAL;
+    for (int j = 0; j < c->joints; j++)
+        if (!(c->hard_min[j] <= c->hard_max[j])) // NaN, too
+            return -EINVAL;
     return 0;
 }
 
@@ -30,19 +33,19 @@ int chunks_init(struct chunks **out, const struct chunks_config *cfg)
     n = (size_t)cfg->capacity;
     one = (size_t)cfg->rows * (size_t)cfg->joints;
     q->cfg = *cfg;
+    q->decay = exp(-cfg->ensemble_coeff);
+    q->before.now_ns = CHUNKS_NEVER;
+    q->culprit.joint = -1;
     q->step_s = (double)cfg->step_ns / (double)NS_PER_S;
     q->live = calloc(n, sizeof *q->live);
     q->share = calloc(n, sizeof *q->share);
-    q->weight = calloc(n, sizeof *q->weight);
     q->rows = calloc(n * one, sizeof *q->rows);
-    if (q->live == NULL || q->share == NULL || q->weight == NULL || q->rows == NULL) {
+    if (q->live == NULL || q->share == NULL || q->rows == NULL) {
         chunks_free(q);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         q->live[i].row = q->rows + i * one;
-        q->weight[i] = exp(-cfg->ensemble_coeff * (double)i);
-    }
     *out = q;
     return 0;
 }
@@ -53,7 +56,6 @@ void chunks_free(struct chunks *q)
         return;
     free(q->live);
     free(q->share);
-    free(q->weight);
     free(q->rows);
     free(q);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/blind.h"
 #include "actd/v1/joint_command.pb-c.h"
 #include "foxglove/JointStates.pb-c.h"
 
@@ -26,7 +27,9 @@ struct codec {
     int n;
     char *name[ACTD_MAX_JOINTS]; // (n)
     char why[CODEC_WHY_MAX];     // of the last refusal
-    size_t used;                 // of the arena, a multiple of ALIGN
+    int bad_joint;               // of the last CODEC_NOT_FINITE, -1 = none, and
+    double bad_value;
+    size_t used; // of the arena, a multiple of ALIGN
     _Alignas(ALIGN) unsigned char arena[ARENA];
 };
 
@@ -34,7 +37,7 @@ const char *codec_verdict_name(enum codec_verdict v)
 {
     static const char *const name[] = {
         "ok",         "too large", "not parsable",   "empty",    "wrong joint names",
-        "not finite", "bad stamp", "unknown format", "bad size",
+        "not finite", "bad stamp", "unknown format", "bad size", "impossible jump",
     };
     _Static_assert(sizeof name / sizeof *name == CODEC_VERDICTS, "one name per verdict");
     return (unsigned)v < CODEC_VERDICTS ? name[v] : "?";
@@ -50,6 +53,7 @@ int codec_new(struct codec **out, const char *const *names, int n)
     c = calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
+    c->bad_joint = -1;
     for (; c->n < n; c->n++) {
         c->name[c->n] = strdup(names[c->n]);
         if (!c->name[c->n]) {
@@ -75,9 +79,20 @@ char *codec_why_text(struct codec *c)
     return c ? c->why : NULL;
 }
 
+const char *codec_joint_name(const struct codec *c, int joint)
+{
+    return c->name[joint];
+}
+
 const char *codec_why(const struct codec *c)
 {
     return c->why;
+}
+
+int codec_not_finite(const struct codec *c, double *value)
+{
+    *value = c->bad_value;
+    return c->bad_joint;
 }
 
 static void *arena_alloc(void *data, size_t size)
@@ -181,15 +196,17 @@ static enum codec_verdict wrong_names(struct codec *c, const Foxglove__JointStat
                         m->n_joints, c->n);
 }
 
-static enum codec_verdict not_finite(struct codec *c, const Foxglove__JointState *s)
+static enum codec_verdict not_finite(struct codec *c, int joint,
+                                     const Foxglove__JointState *s)
 {
     bool position = !plausible(s->position);
     char quoted[CODEC_QUOTE];
 
+    c->bad_joint = joint;
+    c->bad_value = position ? s->position : s->velocity;
     return codec_refuse(c, CODEC_NOT_FINITE, "the %s of joint '%s' is %g: send %s",
                         position ? "position" : "velocity",
-                        codec_quote(quoted, s->name, strlen(s->name)),
-                        position ? s->position : s->velocity,
+                        codec_quote(quoted, s->name, strlen(s->name)), c->bad_value,
                         position ? "rad (m)" : "rad/s (m/s), or none");
 }
 
@@ -208,8 +225,9 @@ static enum codec_verdict joints_check(struct codec *c, const Foxglove__JointSta
 
         if (j < 0 || seen[j])
             return wrong_names(c, m);
-        if (!plausible(s->position) || !plausible(s->velocity))
-            return not_finite(c, s);
+        if (!BLIND(BLIND_JOINTS_FINITE) &&
+            (!plausible(s->position) || !plausible(s->velocity)))
+            return not_finite(c, j, s);
         seen[j] = true;
         out->pos[j] = s->position;
         out->vel[j] = s->velocity;

@@ -174,7 +174,7 @@ static int read_joints(const struct reader *r, const struct ynode *n)
         struct config_joint *j = &r->cfg->joint[r->cfg->n_joints++];
         rc = check_name(r, "joints", v, false);
         snprintf(j->name, sizeof j->name, "%s", v->key);
-        j->scale = NAN;
+        j->scale = j->home = NAN;
         j->state_at = place_of(v, "state");
         j->action_at = place_of(v, ynode_get(v, "action") ? "action" : "state");
         rc = rc ? rc : read_section(r, "joints", v->key, j, v);

@@ -33,11 +33,17 @@ struct config_joint {
     char action[CONFIG_NAME]; // the policy's action name
     double scale, offset; // policy = (wire - offset) * scale; scale NAN = from the units
     double min, max;      // rad: position limits
+    double hard_min,
+        hard_max; // rad: a target beyond them is refused; default: the limits,
+                  // widened on both sides by their own width
+    double home;  // rad: of the rest pose; NAN = none
     double velocity, acceleration, jerk, stop_acceleration;
     double following_error; // rad, 0 = not watched
     bool blend;             // false: newest chunk only, no interpolation (grippers)
     struct config_place state_at, action_at; // of the names, else of the joint
 };
+
+enum config_frozen { FROZEN_IGNORE, FROZEN_WARN, FROZEN_STOP };
 
 struct config_camera {
     char name[CONFIG_NAME];    // ours, for endpoint and status
@@ -45,8 +51,9 @@ struct config_camera {
     char endpoint[CONFIG_PATH];
     bool bind;
     double rate_hz;
-    double latency_ms; // exposure to stamp
-    bool primary;      // its newest frame is the anchor; default: the first
+    double latency_ms;         // exposure to stamp
+    bool primary;              // its newest frame is the anchor; default: the first
+    enum config_frozen frozen; // what the same content again and again means
     struct config_place key_at, endpoint_at; // else of the camera
 };
 
@@ -101,7 +108,15 @@ struct config {
         int fresh_ticks, following_ticks;
         double
             max_stats_z; // refuse to arm when the pose is further from the training mean
+        double max_jump; // rad that a joint may move beyond 1.5 times its speed limit
     } safety;
+    struct { // 0 = the default that config_loop makes of the rates
+        double wakeup_ms, tick_ms, chunk_latency_ms, sensor_age_ms;
+    } deadlines;
+    struct {
+        char directory[CONFIG_PATH]; // "" = config_black_box decides
+        int keep;
+    } black_box;
     int n_cameras;
     struct config_camera camera[POLICY_MAX_CAMERAS];
     int n_joints;

@@ -58,6 +58,22 @@ static int same_twice(const struct checker *c, const char *section, const char *
     return refuse_at(c, section, each, key, what);
 }
 
+// The hard range must hold the limits, the rest pose lie inside them and be whole.
+static int check_reach(const struct checker *c, const struct config_joint *j,
+                       bool no_home)
+{
+    if (j->hard_min > j->min || j->hard_max < j->max)
+        return refuse_at(c, "joints", j->name, "hard_position",
+                         "expected a range that holds all of position; widen it");
+    if (isnan(j->home) != no_home)
+        return refuse_at(c, "joints", j->name, "home",
+                         "expected for all joints or for none; add it or leave it out");
+    if (j->home < j->min || j->home > j->max)
+        return refuse_at(c, "joints", j->name, "home",
+                         "expected a pose inside position; correct it");
+    return 0;
+}
+
 static int check_joints(const struct checker *c)
 {
     struct config *cfg = c->cfg;
@@ -70,6 +86,12 @@ static int check_joints(const struct checker *c)
             memcpy(j->action, j->state, sizeof j->action);
         if (j->stop_acceleration == 0)
             j->stop_acceleration = j->acceleration;
+        if (j->hard_min == 0 && j->hard_max == 0) {
+            j->hard_min = j->min - (j->max - j->min);
+            j->hard_max = j->max + (j->max - j->min);
+        }
+        if (check_reach(c, j, isnan(cfg->joint[0].home)))
+            return -EINVAL;
         if (fabs(j->scale) < 1e-6) // false for NAN: not given
             return refuse_at(c, "joints", j->name, "scale",
                              "expected a number other than 0; it divides");
@@ -130,6 +152,16 @@ static int resolve_directory(const struct checker *c)
         return refuse_at(c, "policy", "", "directory",
                          "longer than 511 bytes with the place of this file before it");
     memcpy(given, joined, strlen(joined) + 1);
+    return 0;
+}
+
+static int check_black_box(const struct checker *c)
+{
+    const char *d = c->cfg->black_box.directory;
+
+    if (*d && *d != '/')
+        return refuse_at(c, "black_box", "", "directory",
+                         "expected an absolute path (starting with '/')");
     return 0;
 }
 
@@ -266,6 +298,7 @@ int config_check(struct config *cfg, const struct ytree *tree, struct config_err
 
     cfg->policy.threads = count_threads(cfg->policy.threads);
     rc = rc ? rc : choose_runtime(&c);
+    rc = rc ? rc : check_black_box(&c);
     rc = rc ? rc : check_joints(&c);
     rc = rc ? rc : check_cameras(&c);
     rc = rc ? rc : fill_endpoints(&c);

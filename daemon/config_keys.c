@@ -10,19 +10,23 @@
     offsetof(struct config_camera, field), sizeof(((struct config_camera *)0)->field)
 #define AT_J(field) \
     offsetof(struct config_joint, field), sizeof(((struct config_joint *)0)->field)
-#define AT_RANGE offsetof(struct config_joint, min), 2 * sizeof(double)
+#define AT_RANGE(low) offsetof(struct config_joint, low), 2 * sizeof(double)
 
 // The bytes of a word are stored as an int, and [min, max] as two neighbours.
 _Static_assert(sizeof(enum chunk_mode) == sizeof(int), "enum is not an int");
 _Static_assert(offsetof(struct config_joint, max) ==
                    offsetof(struct config_joint, min) + sizeof(double),
                "min and max must be neighbours");
+_Static_assert(offsetof(struct config_joint, hard_max) ==
+                   offsetof(struct config_joint, hard_min) + sizeof(double),
+               "hard_min and hard_max must be neighbours");
 
 static const char *const resize_words[] = {"refuse", "stretch", "letterbox", NULL};
 static const char *const trigger_words[] = {"continuous", "rows", NULL};
 static const char *const mode_words[] = {"replace",          "crossfade",   "ensemble",
                                          "weighted_average", "latest_only", "average",
                                          "conservative",     NULL};
+static const char *const frozen_words[] = {"ignore", "warn", "stop", NULL};
 static const char *const interpolation_words[] = {"hold", "linear", "cubic", NULL};
 
 const struct config_section config_section[] = {
@@ -37,6 +41,9 @@ const struct config_section config_section[] = {
     {"joint_command", SCOPE_CONFIG, "Where actd publishes actd.v1.JointCommand."},
     {"status", SCOPE_CONFIG, "Where actd publishes actd.v1.Status, once a second."},
     {"safety", SCOPE_CONFIG, "When to slow down, hold and stop."},
+    {"deadlines", SCOPE_CONFIG,
+     "Budgets; more than 10 % of 500 ms missed is a fault, and the arm stops."},
+    {"black_box", SCOPE_CONFIG, "Evidence: the last 5 s before a fault."},
     {"cameras", SCOPE_CAMERA, "One entry per camera; its name is yours to choose."},
     {"joints", SCOPE_JOINT,
      "One entry per joint; its name is the driver's, in its messages."},
@@ -159,12 +166,39 @@ const struct config_key config_key[] = {
      "Streams must be fresh for so many ticks in a row before arming."},
     {"safety", "following_ticks", KEY_INT, false, AT(safety.following_ticks), 1, 10000,
      "ticks", "10", NULL, NULL,
-     "following_error exceeded for so many ticks in a row: hold; for twice as many: "
-     "stop."},
+     "following_error exceeded for so many ticks: hold; for twice as many: stop. A good "
+     "tick in between takes half a bad one back."},
     {"safety", "max_stats_z", KEY_REAL, false, AT(safety.max_stats_z), 0, 1000, "", "6",
      NULL, NULL,
      "Refuse to arm when a joint is so many standard deviations from the training "
      "mean; 0 means never."},
+    {"safety", "max_jump", KEY_REAL, false, AT(safety.max_jump), 0.001, 100, "rad", "0.1",
+     NULL, NULL,
+     "Between two joint states a joint may move by 1.5 times its velocity limit and this "
+     "much more; beyond, the sample is refused."},
+
+    {"deadlines", "wakeup_ms", KEY_REAL, false, AT(deadlines.wakeup_ms), 0, 10000, "ms",
+     "0", NULL, NULL,
+     "A tick that wakes later misses; 0 means one control period."},
+    {"deadlines", "tick_ms", KEY_REAL, false, AT(deadlines.tick_ms), 0, 10000, "ms", "0",
+     NULL, NULL,
+     "A tick that works longer misses; 0 means half a control period."},
+    {"deadlines", "chunk_latency_ms", KEY_REAL, false, AT(deadlines.chunk_latency_ms), 0,
+     60000, "ms", "0", NULL, NULL,
+     "A chunk that comes later after its observation misses; 0 means the time of the rows "
+     "that are used."},
+    {"deadlines", "sensor_age_ms", KEY_REAL, false, AT(deadlines.sensor_age_ms), 0, 10000,
+     "ms", "0", NULL, NULL,
+     "A command made from an older joint state misses; 0 means the larger of 100 ms and 5 "
+     "of its periods."},
+
+    {"black_box", "directory", KEY_PATH, false, AT(black_box.directory), 0, 0, "", NULL,
+     "the service's log directory, else $XDG_STATE_HOME/actd/INSTANCE (~/.local/state)",
+     NULL,
+     "Where the last 5 s of ticks are written when a fault stops the arm."},
+    {"black_box", "keep", KEY_INT, false, AT(black_box.keep), 1, 10000, "files", "20", NULL,
+     NULL,
+     "So many files are kept; the oldest gives way."},
 
     {"cameras", "key", KEY_NAME, true, AT_C(key), 0, 0, "", NULL, NULL, NULL,
      "The checkpoint's image key."},
@@ -179,6 +213,10 @@ const struct config_key config_key[] = {
     {"cameras", "latency_ms", KEY_REAL, false, AT_C(latency_ms), 0, 1000, "ms", "0", NULL,
      NULL,
      "From exposure to the time stamp in the message."},
+    {"cameras", "frozen", KEY_WORD, false, AT_C(frozen), 0, 0, "", "warn", NULL,
+     frozen_words,
+     "When 10 frames in a row have the same content: ignore it, warn, or treat the camera "
+     "as off."},
     {"cameras", "primary", KEY_BOOL, false, AT_C(primary), 0, 0, "", NULL,
      "true for the first camera", NULL,
      "Its newest frame sets the time of an observation; the others give their "
@@ -196,9 +234,14 @@ const struct config_key config_key[] = {
     {"joints", "offset", KEY_REAL, false, AT_J(offset), -1000, 1000, "rad", "0", NULL,
      NULL,
      "Where the policy's zero lies on the wire."},
-    {"joints", "position", KEY_RANGE, true, AT_RANGE, -1000, 1000, "rad", NULL, NULL,
+    {"joints", "position", KEY_RANGE, true, AT_RANGE(min), -1000, 1000, "rad", NULL, NULL,
      NULL,
      "Limits of the commanded position."},
+    {"joints", "hard_position", KEY_RANGE, false, AT_RANGE(hard_min), -1000, 1000, "rad",
+     NULL, "position, widened on both sides by its own width", NULL,
+     "A target beyond these is not limited but refused, and a fault."},
+    {"joints", "home", KEY_REAL, false, AT_J(home), -1000, 1000, "rad", NULL, "none", NULL,
+     "Of the rest pose that `actd run --home` goes to; for all joints or none."},
     {"joints", "velocity", KEY_REAL, true, AT_J(velocity), 0.001, 100, "rad/s", NULL,
      NULL, NULL,
      "Limit."},

@@ -72,11 +72,14 @@ static void fill_limits(const struct config *cfg, struct loop_config *out)
         const struct config_joint *j = &cfg->joint[i];
         l->min[i] = j->min;
         l->max[i] = j->max;
+        l->hard_min[i] = j->hard_min;
+        l->hard_max[i] = j->hard_max;
         l->velocity[i] = j->velocity;
         l->acceleration[i] = j->acceleration;
         l->jerk[i] = j->jerk;
         l->stop_acceleration[i] = j->stop_acceleration;
         out->following_error[i] = j->following_error;
+        out->home[i] = j->home;
         out->chunks.blend[i] = j->blend;
     }
 }
@@ -113,6 +116,33 @@ static void fill_chunks(const struct config *cfg, const struct config_sidecar *s
     out->ensemble_coeff = m;
 }
 
+static void fill_camera(const struct config_camera *c, int i, struct loop_config *out)
+{
+    out->camera_period_ns[i] = clock_period_ns(c->rate_hz);
+    out->frozen_stops[i] = c->frozen == FROZEN_STOP;
+    out->frozen_warns[i] = c->frozen != FROZEN_IGNORE;
+}
+
+static ns_t or_else(double given_ms, ns_t preset)
+{
+    return given_ms > 0 ? ms(given_ms) : preset;
+}
+
+// After periods and chunks are known.
+static void fill_budgets(const struct config *cfg, struct loop_config *out)
+{
+    ns_t period = clock_period_ns(cfg->control.rate_hz);
+    ns_t stale = 5 * out->joints_period_ns;
+
+    if (stale < 100 * NS_PER_MS)
+        stale = 100 * NS_PER_MS;
+    out->budget_ns[BOARD_WAKEUP] = or_else(cfg->deadlines.wakeup_ms, period);
+    out->budget_ns[BOARD_TICK] = or_else(cfg->deadlines.tick_ms, period / 2);
+    out->budget_ns[BOARD_CHUNK] =
+        or_else(cfg->deadlines.chunk_latency_ms, out->chunks.rows * out->chunks.step_ns);
+    out->budget_ns[BOARD_SENSOR] = or_else(cfg->deadlines.sensor_age_ms, stale);
+}
+
 int config_loop(const struct config *cfg, const struct config_sidecar *side,
                 const struct policy_info *policy, struct loop_config *out,
                 struct config_error *err)
@@ -131,7 +161,9 @@ int config_loop(const struct config *cfg, const struct config_sidecar *side,
     out->joints_period_ns = clock_period_ns(cfg->joint_state.rate_hz);
     out->n_cameras = cfg->n_cameras;
     for (int i = 0; i < cfg->n_cameras; i++)
-        out->camera_period_ns[i] = clock_period_ns(cfg->camera[i].rate_hz);
+        fill_camera(&cfg->camera[i], i, out);
+    fill_budgets(cfg, out);
+    out->has_home = !isnan(cfg->joint[0].home);
     out->hold_ns = ms(cfg->safety.hold_ms);
     out->ttl_ns = ms(ttl > 0 ? ttl : three > TTL_LEAST_MS ? three : TTL_LEAST_MS);
     out->tick_gap_ns = ms(cfg->safety.tick_gap_ms);

@@ -1,9 +1,11 @@
-// deadline: how late, how long, how often. A histogram with log-linear buckets in fixed memory
-// (relative error <= 1/16), one writer (rt), any reader at any time.
+// deadline: how late, how long, how often. Histograms with log-linear buckets in fixed memory
+// (relative error <= 1/16), one writer (rt), any reader at any time; budgets with a window of
+// misses; the schedule of a fixed-rate loop. Everything is rt but the summaries.
 #ifndef ACTD_DEADLINE_H
 #define ACTD_DEADLINE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/clock.h"
@@ -24,10 +26,39 @@ struct histogram_summary {
 
 void hist_add(struct histogram *h, ns_t value_ns);                // rt
 struct histogram_summary hist_summary(const struct histogram *h); // plain
+// The value below which `part` (0…1) of what was added lies, to the bucket. plain.
+ns_t hist_quantile(const struct histogram *h, double part);
 // Of what was added between two copies (plain): for "in the last second". max_ns is the
 // upper bound of the highest bucket that grew.
 struct histogram_summary hist_summary_since(const struct histogram *h, uint64_t *previous
                                             /*(HIST_BUCKETS), updated*/);
+
+// A budget: a bound on a duration, and how well it was kept. One owner (rt).
+#define BUDGET_WINDOW_NS   (500 * NS_PER_MS)
+#define BUDGET_WINDOW_MOST 1024 // samples; 500 ms at 2 kHz are 1000
+struct budget {
+    struct histogram *histogram; // of every sample; the owner's owner keeps it
+    ns_t limit_ns;
+    int window; // samples that the windowed count looks back over
+    uint64_t samples, missed;
+    uint32_t in_window; // misses among the last `window` samples
+    uint32_t consecutive, consecutive_max;
+    ns_t worst_ns;                          // the worst sample ever, and
+    uint64_t worst_tick;                    // its tick
+    uint64_t miss[BUDGET_WINDOW_MOST / 64]; // bit per sample, a ring
+};
+
+// window: 1 … BUDGET_WINDOW_MOST samples, cut to that. histogram may be NULL.
+void budget_init(struct budget *b, struct histogram *histogram, ns_t limit_ns,
+                 int window);
+void budget_add(struct budget *b, ns_t value_ns, uint64_t tick);
+// n samples that never came since they were skipped: misses without a duration.
+void budget_skip(struct budget *b, uint64_t n);
+// More than 10 % of a whole window missed. A window that is not full yet counts as kept in the
+// part that is to come.
+bool budget_over(const struct budget *b);
+// Forgets the window and what is consecutive, not the totals: after a reset.
+void budget_forgive(struct budget *b);
 
 // The schedule of a fixed-rate loop. Deadlines are absolute; a late tick skips whole periods,
 // keeps the phase and counts what it skipped.

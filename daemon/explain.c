@@ -1,4 +1,4 @@
-#include "daemon/explain.h"
+#include "daemon/explain_impl.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void starting(const struct explain_source *s, char *text, size_t size)
 
 static void joints_missing(const struct explain_source *s, char *text, size_t size)
 {
-    if (s->board->joints_refused > 0)
+    if (s->board->joint_mark.refused > 0)
         snprintf(text, size,
                  "every joint state was refused: see the line on what is dropped");
     else
@@ -220,6 +220,7 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
         camera(s, now, reason, index, value, text, size);
         return;
     case REASON_NO_CHUNK:
+    case REASON_POLICY_SLOW:
     case REASON_CHUNK_TOO_OLD:
         no_chunk(s, text, size);
         return;
@@ -240,8 +241,8 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
         else
             outside_now(s, now, text, size);
         return;
-    default: // the name says it
-        return;
+    default:
+        explain_fault(s, now, reason, index, value, text, size);
     }
 }
 

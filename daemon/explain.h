@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "daemon/board.h"
+#include "daemon/bus.h"
 #include "daemon/config.h"
 #include "daemon/infer.h"
 
@@ -13,6 +14,7 @@ struct explain_source {
     const struct config *cfg;
     struct board *board;
     const struct infer *infer;
+    const struct bus *bus; // NULL = unknown
     // Received per second over the last second: joints first, then the cameras; 0 = unknown.
     double received_hz[POLICY_MAX_CAMERAS + 1];
 };

@@ -2,15 +2,26 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "daemon/limit.h"
 
+// A policy that asks for more than this beyond a limit is not a bit off but wrong.
+static void default_hard_limits(struct guard_limits *lim, int i)
+{
+    double width = lim->max[i] - lim->min[i];
+
+    if (lim->hard_min[i] != 0 || lim->hard_max[i] != 0)
+        return;
+    lim->hard_min[i] = lim->min[i] - width;
+    lim->hard_max[i] = lim->max[i] + width;
+}
+
 void guard_init(struct guard *g, const struct guard_limits *lim, double period_s)
 {
-    memset(g, 0, sizeof *g);
-    g->lim = *lim;
-    g->period_s = period_s;
+    *g = (struct guard){.lim = *lim, .period_s = period_s, .refused_joint = -1};
+    for (int i = 0; i < lim->n; i++)
+        default_hard_limits(&g->lim, i);
 }
 
 void guard_reset(struct guard *g, const double *measured)
@@ -38,12 +49,6 @@ static struct limit_state state(const struct guard *g, int i)
     return (struct limit_state){g->pos[i], g->vel[i], g->acc[i]};
 }
 
-static void begin(struct guard_result *out)
-{
-    memset(out, 0, sizeof *out);
-    out->first_joint = -1;
-}
-
 static void publish(struct guard *g, int i, const struct limit_step *s,
                     struct guard_result *out)
 {
@@ -63,12 +68,29 @@ static void publish(struct guard *g, int i, const struct limit_step *s,
     }
 }
 
-static bool finite_vector(const double *x, int n)
+static int judge_joint(const struct guard_limits *lim, int i, double wanted, double vel)
 {
-    for (int i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return false;
-    return true;
+    if (!isfinite(wanted) || !isfinite(vel))
+        return -EDOM;
+    return wanted < lim->hard_min[i] || wanted > lim->hard_max[i] ? -ERANGE : 0;
+}
+
+// 0 if the whole vector may be followed. Counts it if not.
+static int judge(struct guard *g, const double *wanted, const double *wanted_vel)
+{
+    const double *vel = wanted_vel ? wanted_vel : wanted;
+
+    for (int i = 0; i < g->lim.n; i++) {
+        int rc = judge_joint(&g->lim, i, wanted[i], vel[i]);
+
+        if (rc == 0)
+            continue;
+        g->refused += rc == -EDOM;
+        g->out_of_range += rc == -ERANGE;
+        g->refused_joint = i;
+        return rc;
+    }
+    return 0;
 }
 
 static double within(double x, double lo, double hi)
@@ -82,7 +104,7 @@ static double target_motion(struct guard *g, int i, double wanted,
                             const double *wanted_vel, double *acc)
 {
     double top = g->lim.velocity[i], before = g->wanted_vel[i];
-    double v = wanted_vel != NULL ? wanted_vel[i] : (wanted - g->wanted[i]) / g->period_s;
+    double v = wanted_vel ? wanted_vel[i] : (wanted - g->wanted[i]) / g->period_s;
 
     v = within(v, -top, top);
     *acc = (v - before) / g->period_s;
@@ -94,17 +116,13 @@ static double target_motion(struct guard *g, int i, double wanted,
 int guard_apply(struct guard *g, const double *wanted, const double *wanted_vel,
                 double scale, struct guard_result *out)
 {
-    int n = g->lim.n;
+    int rc = judge(g, wanted, wanted_vel);
 
-    if (!finite_vector(wanted, n) ||
-        (wanted_vel != NULL && !finite_vector(wanted_vel, n))) {
-        g->refused++;
-        return -EDOM;
-    }
-    if (!(scale > 0 && scale <= 1))
-        scale = 1;
-    begin(out);
-    for (int i = 0; i < n; i++) {
+    if (rc != 0)
+        return rc;
+    scale = scale > 0 ? fmin(scale, 1) : 1; // NaN is not > 0
+    *out = (struct guard_result){.first_joint = -1};
+    for (int i = 0; i < g->lim.n; i++) {
         struct limit_joint j = joint(g, i);
         struct limit_state s = state(g, i);
         double inside = within(wanted[i], j.min, j.max), acc;
@@ -118,7 +136,7 @@ int guard_apply(struct guard *g, const double *wanted, const double *wanted_vel,
 
 void guard_brake(struct guard *g, bool hard, struct guard_result *out)
 {
-    begin(out);
+    *out = (struct guard_result){.first_joint = -1};
     for (int i = 0; i < g->lim.n; i++) {
         struct limit_joint j = joint(g, i);
         struct limit_state s = state(g, i);

@@ -29,6 +29,15 @@ struct infer_counts {
     _Atomic uint64_t done, no_frame, skew, no_joints, failed, ring_full;
 };
 
+// Who makes chunks of observations: the policy, or a test's script.
+struct infer_brain {
+    // infer. actions is (C, A) in the checkpoint's units; 0, or -errno when there is none.
+    int (*infer)(void *self, const struct policy_observation *obs, float *actions);
+    const char *(*why)(void *self); // a sentence for the last failure, never NULL
+    void *self;
+};
+struct infer_brain infer_brain_of(struct policy *policy);
+
 struct infer;
 
 // plain. policy, cameras, binding and board stay the caller's and must outlive the worker.
@@ -39,6 +48,29 @@ int infer_start(struct infer **out, const struct infer_config *cfg, struct polic
                 struct board *board, struct config_error *err);
 // plain. Ends after the inference in progress; joins.
 void infer_stop(struct infer *w);
+
+// The same without warm-up and thread, for whoever goes through the steps in a time of his own:
+// plain. What is pointed to stays the caller's and must outlive the worker. 0 or -ENOMEM.
+int infer_new(struct infer **out, const struct infer_config *cfg,
+              const struct policy_info *info, const struct infer_brain *brain,
+              const struct binding *binding, struct camera *const *cameras,
+              struct board *board);
+void infer_free(struct infer *w);
+
+// The steps of one inference. infer; one caller, in this order; no clock is read, but by
+// camera_wait while a frame is being decoded.
+//
+// Is one to be made now? Yes when there is a new frame of the primary camera, in company, the
+// trigger says so, the loop wants one and none is in progress.
+bool infer_due(const struct infer *w, ns_t now_ns);
+// Gathers the observation and says in board->starved what is missing. 0 or -ENODATA, counted.
+int infer_observe(struct infer *w);
+// Begins at now_ns (> 0): board->inferring_since_ns. Returns what the brain says. The pictures must
+// stay as they are until it has returned.
+int infer_think(struct infer *w, ns_t now_ns);
+// It is over at now_ns: hands the chunk to the loop, or counts the failure. Nothing when none
+// was begun.
+void infer_finish(struct infer *w, ns_t now_ns);
 
 // Any thread.
 const struct infer_counts *infer_counts(const struct infer *w);

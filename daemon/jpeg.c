@@ -157,13 +157,27 @@ void jpeg_free(struct jpeg *j)
     free(j);
 }
 
+// libjpeg-turbo 2.1.5 stays in the middle of a header that it could not read and refuses every
+// picture after it; only a new decoder is as new.
+static void start_afresh(struct jpeg *j)
+{
+    tjhandle tj = tjInitDecompress();
+
+    if (!tj)
+        return;
+    tjDestroy(j->tj);
+    j->tj = tj;
+}
+
 int jpeg_decode(struct jpeg *j, const uint8_t *data, size_t size, int width, int height,
                 uint8_t *rgb)
 {
     int w, h, subsampling, colours;
 
-    if (tjDecompressHeader3(j->tj, data, size, &w, &h, &subsampling, &colours) != 0)
+    if (tjDecompressHeader3(j->tj, data, size, &w, &h, &subsampling, &colours) != 0) {
+        start_afresh(j);
         return -EBADMSG;
+    }
     // Ours and the library's reading of one header must agree, or the buffer may not fit.
     if (w != width || h != height || colours == TJCS_CMYK || colours == TJCS_YCCK)
         return -EBADMSG;

@@ -28,15 +28,14 @@
 
 static double clamp(double x, double lo, double hi)
 {
-    return x < lo ? lo : x > hi ? hi : x;
+    return fmin(fmax(x, lo), hi);
 }
 
 double limit_brake_speed(double room, double rate, double dt)
 {
     double unit = rate * dt * dt, n;
 
-    if (room <= 0)
-        return 0;
+    room = fmax(room, 0);
     n = floor((sqrt(1 + 8 * room / unit) - 1) / 2); // whole steps after the first
     return (room / dt + rate * dt * n * (n + 1) / 2) / (n + 1);
 }
@@ -44,28 +43,25 @@ double limit_brake_speed(double room, double rate, double dt)
 // Distance of the continuous stop: v >= 0 after a is back at 0, a at or above -sqrt(2 J v).
 static double stop_distance(double v, double a, double A, double J)
 {
-    double peak = fmin(sqrt(fmax(J * v + a * a / 2, 0)), A); // of the deceleration
+    double peak = fmin(sqrt(J * v + a * a / 2), A); // of the deceleration
     double t1 = fmax((a + peak) / J, 0);
     double v1 = v + a * t1 - J * t1 * t1 / 2; // where the deceleration is `peak`
     double v2 = peak * peak / (2 * J);        // from where it must shrink again
-    double d = v * t1 + a * t1 * t1 / 2 - J * t1 * t1 * t1 / 6;
 
-    if (v1 > v2)
-        d += (v1 * v1 - v2 * v2) / (2 * A);
-    return d + peak * peak * peak / (6 * J * J);
+    return v * t1 + a * t1 * t1 / 2 - J * t1 * t1 * t1 / 6 +
+           (v1 * v1 - v2 * v2) / (2 * A) + peak * peak * peak / (6 * J * J);
 }
 
 double limit_advance(double v, double a, double A, double J, double dt)
 {
-    double top = a > 0 ? v + a * a / (2 * J) : v; // peak velocity
+    double up = fmax(a, 0), down = fmin(a, 0);
+    double top = fmax(v + up * up / (2 * J), 0); // peak velocity
     double margin = JERK_MARGIN * dt * top;
 
-    if (top <= 0)
-        return 0; // never moves forward again
-    // Crosses zero with what is left of a; the way back before that counts for nothing.
+    // Crosses zero, if ever, with what is left of a; the way back before that counts for nothing.
     if (v < 0)
-        return stop_distance(0, sqrt(fmax(a * a + 2 * J * v, 0)), A, J) + margin;
-    if (a < 0 && v < a * a / (2 * J)) // stops while |a| shrinks: below the chord of v(t)
+        return stop_distance(0, sqrt(2 * J * top), A, J) + margin;
+    if (v < down * down / (2 * J)) // stops while |a| shrinks: below the chord of v(t)
         return v * v / -a + margin;
     return stop_distance(v, a, A, J) + margin;
 }
@@ -73,9 +69,9 @@ double limit_advance(double v, double a, double A, double J, double dt)
 // Velocity when a has come down to 0 by jerk alone, discrete and exact.
 static double peak_velocity(double v, double a, double J, double dt)
 {
-    double n = floor(a / (J * dt));
+    double up = fmax(a, 0), n = floor(up / (J * dt));
 
-    return a > 0 ? v + dt * (n * a - J * dt * n * (n + 1) / 2) : v;
+    return v + dt * (n * up - J * dt * n * (n + 1) / 2);
 }
 
 // The position limits as velocities. Outside them nothing goes further out.
@@ -87,31 +83,27 @@ static double fit_position(const struct limit_joint *j, double pos, double v)
     return clamp(v, -down, up);
 }
 
-// The last word on a velocity: acceleration within `most`, then velocity, then position.
+// The last word on a velocity: the limit on it, then position. `exact`: it leads to `wanted`.
 static struct limit_step finish(const struct limit_joint *j, const struct limit_state *s,
-                                double v, double most, enum guard_limit limit, bool exact,
+                                double v, enum guard_limit limit, bool exact,
                                 double wanted)
 {
     double dt = j->period_s, slack = SLACK_POS / dt;
-    double asked = v;
+    double asked = v, fit;
     struct limit_step out;
 
-    v = clamp(v, s->vel - most * dt - slack, s->vel + most * dt + slack);
-    if (v != asked)
-        limit = GUARD_ACCELERATION;
     if (fabs(v) > j->velocity + slack) {
         v = copysign(j->velocity, v);
         limit = GUARD_VELOCITY;
     }
-    double fit = fit_position(j, s->pos, v);
-    if (fabs(fit - v) > slack || (fit != v && !exact)) {
+    fit = fit_position(j, s->pos, v);
+    if (fabs(fit - v) > (exact ? slack : 0)) {
         v = fit;
         limit = GUARD_POSITION;
     }
     exact = exact && v == asked;
     out.pos = exact ? wanted : s->pos + v * dt;
-    if (s->pos >= j->min && s->pos <= j->max)
-        out.pos = clamp(out.pos, j->min, j->max);
+    out.pos = clamp(out.pos, fmin(j->min, s->pos), fmax(j->max, s->pos));
     out.vel = (out.pos - s->pos) / dt;
     if (fabs(out.vel) < slack / 10) { // rounding is not motion
         out.vel = 0;
@@ -130,22 +122,17 @@ struct ask {
     const struct limit_joint *j;
     const struct limit_state *s;
     double sign;
-    double top;            // velocity allowed
-    bool to_target;        // a target in place of the position limit
-    double room, vel, acc; // its distance and motion, along sign
-    double most;           // acceleration allowed
+    double top, most;      // velocity and acceleration allowed
+    double room, vel, acc; // distance and motion of the position limit or the target
 };
 
 static bool allowed(const struct ask *q, double a)
 {
     double dt = q->j->period_s, J = q->j->jerk, slack = SLACK_POS / dt;
-    double v = q->s->vel * q->sign + a * dt;
-    double step = v * dt;
+    double v = q->sign * q->s->vel + a * dt;
+    double way = v * dt + limit_advance(v - q->vel, a - q->acc, q->most, J, dt);
 
-    if (!q->to_target && peak_velocity(v, a, J, dt) > q->top + slack)
-        return false;
-    step += limit_advance(v - q->vel, a - q->acc, q->most, J, dt);
-    return step <= q->room + SLACK_POS;
+    return peak_velocity(v, a, J, dt) <= q->top + slack && way <= q->room + SLACK_POS;
 }
 
 // The largest acceleration along sign that is allowed, in [lo, hi] along sign; lo if none is.
@@ -167,14 +154,16 @@ static double largest(const struct ask *q, double lo, double hi)
 }
 
 static struct ask ask_wall(const struct limit_joint *j, const struct limit_state *s,
-                           double sign)
+                           double sign, double room)
 {
-    return (struct ask){.j = j,
-                        .s = s,
-                        .sign = sign,
-                        .top = j->velocity,
-                        .room = sign > 0 ? j->max - s->pos : s->pos - j->min,
-                        .most = j->acceleration};
+    return (struct ask){
+        .j = j,
+        .s = s,
+        .sign = sign,
+        .top = j->velocity,
+        .most = j->acceleration,
+        .room = room,
+    };
 }
 
 // B: the acceleration of a jerk-limited stop. In the plane of velocity and acceleration it is
@@ -182,10 +171,8 @@ static struct ask ask_wall(const struct limit_joint *j, const struct limit_state
 static double brake_law(const struct limit_joint *j, const struct limit_state *s)
 {
     double dt = j->period_s, A = j->acceleration;
-    double a = fmin(limit_brake_speed(fabs(s->vel), j->jerk, dt), A);
+    double a = copysign(limit_brake_speed(fabs(s->vel), j->jerk, dt), -s->vel);
 
-    if (s->vel > 0)
-        a = -a;
     a = clamp(a, s->acc - j->jerk * dt, s->acc + j->jerk * dt);
     return clamp(a, -A, A);
 }
@@ -197,10 +184,11 @@ static void jerk_window(const struct limit_joint *j, const struct limit_state *s
     double A = j->acceleration, b = brake_law(j, s);
     double least = clamp(s->acc - j->jerk * j->period_s, -A, A);
     double most = clamp(s->acc + j->jerk * j->period_s, -A, A);
-    struct ask up = ask_wall(j, s, 1), down = ask_wall(j, s, -1);
+    struct ask up = ask_wall(j, s, 1, j->max - s->pos);
+    struct ask down = ask_wall(j, s, -1, s->pos - j->min);
 
-    *hi = fmax(largest(&up, least, most), fmin(b, most));
-    *lo = fmin(-largest(&down, -most, -least), fmax(b, least));
+    *hi = fmax(largest(&up, least, most), b);
+    *lo = fmin(-largest(&down, -most, -least), b);
     if (!allowed(&up, *hi) || !allowed(&down, -*lo))
         *lo = *hi = b;
 }
@@ -226,30 +214,29 @@ static double jerk_towards(const struct limit_joint *j, const struct limit_state
     double dt = j->period_s, direct = ((wanted - s->pos) / dt - s->vel) / dt;
     double slack = 4 * SLACK_POS / (dt * dt);
     double passing = s->vel + direct * dt - wanted_vel; // relative to the target
-    double lo, hi, a;
-    double sign = wanted - s->pos - wanted_vel * dt >= 0 ? 1 : -1;
-    struct ask target = {.j = j,
-                         .s = s,
-                         .sign = sign,
-                         .to_target = true,
-                         .room = (wanted - s->pos) * sign,
-                         .vel = wanted_vel * sign,
-                         .acc = wanted_acc * sign,
-                         .most = j->acceleration * scale};
+    double sign = copysign(1, wanted - s->pos - wanted_vel * dt);
+    struct ask target = {
+        .j = j,
+        .s = s,
+        .sign = sign,
+        .top = INFINITY,
+        .most = j->acceleration * scale,
+        .room = sign * (wanted - s->pos),
+        .vel = sign * wanted_vel,
+        .acc = sign * wanted_acc,
+    };
+    double lo, hi, along, grow;
 
     jerk_window(j, s, &lo, &hi);
     if (direct >= lo - slack && direct <= hi + slack &&
         meets(j, direct, passing, wanted_vel, wanted_acc))
         return direct;
     *limit = GUARD_JERK;
-    a = sign * largest(&target, sign > 0 ? lo : -hi, sign > 0 ? hi : -lo);
-    a = clamp(a, -j->acceleration * scale, j->acceleration * scale);
+    along = largest(&target, fmin(sign * lo, sign * hi), fmax(sign * lo, sign * hi));
     // Slower than the scaled velocity, by the rule without jerk one derivative down.
-    double over = j->velocity * scale - sign * s->vel;
-    double grow = limit_brake_speed(over, j->jerk, dt);
-    if (scale < 1 && sign * a > grow)
-        a = sign * grow;
-    return clamp(a, lo, hi);
+    grow = limit_brake_speed(j->velocity * scale - sign * s->vel, j->jerk, dt);
+    along = clamp(along, -target.most, fmin(target.most, grow));
+    return clamp(sign * along, lo, hi);
 }
 
 // ---- the two faces ---------------------------------------------------------------------------
@@ -283,9 +270,8 @@ struct limit_step limit_towards(const struct limit_joint *j, const struct limit_
                                 double wanted, double wanted_vel, double wanted_acc,
                                 double scale)
 {
-    double inside = clamp(wanted, j->min, j->max), dt = j->period_s, v;
-    enum guard_limit limit = GUARD_NONE;
-    bool exact;
+    double inside = clamp(wanted, j->min, j->max), v;
+    enum guard_limit limit = GUARD_NONE, acted = GUARD_NONE;
 
     if (inside != wanted) { // a clamped target stands still
         wanted = inside;
@@ -294,28 +280,27 @@ struct limit_step limit_towards(const struct limit_joint *j, const struct limit_
     }
     wanted_vel = clamp(wanted_vel, -j->velocity, j->velocity);
     wanted_acc = clamp(wanted_acc, -j->acceleration, j->acceleration);
-    if (j->jerk > 0) {
-        double a = jerk_towards(j, s, wanted, wanted_vel, wanted_acc, scale, &limit);
-        v = s->vel + a * dt;
-        exact = a == ((wanted - s->pos) / dt - s->vel) / dt;
-    } else {
-        v = plain_towards(j, s, wanted, wanted_vel, scale, &limit);
-        exact = v == (wanted - s->pos) / dt;
-    }
-    return finish(j, s, v, j->acceleration, limit, exact, wanted);
+    if (j->jerk > 0)
+        v = s->vel + j->period_s * jerk_towards(j, s, wanted, wanted_vel, wanted_acc,
+                                                scale, &acted);
+    else
+        v = plain_towards(j, s, wanted, wanted_vel, scale, &acted);
+    if (acted == GUARD_NONE)
+        return finish(j, s, v, limit, true, wanted);
+    return finish(j, s, v, acted, false, wanted);
 }
 
 struct limit_step limit_brake(const struct limit_joint *j, const struct limit_state *s,
                               double brake, bool hard)
 {
-    double dt = j->period_s, most = fmax(brake, j->acceleration), v;
+    double dt = j->period_s, v;
     struct limit_step out;
 
     if (j->jerk > 0 && !hard)
         v = s->vel + brake_law(j, s) * dt;
     else
         v = s->vel - clamp(s->vel, -brake * dt, brake * dt);
-    out = finish(j, s, v, most, GUARD_NONE, false, 0);
+    out = finish(j, s, v, GUARD_NONE, false, s->pos);
     out.jerk_broken = out.jerk_broken && !hard;
     return out;
 }

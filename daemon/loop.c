@@ -7,14 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/blind.h"
 #include "daemon/loop_impl.h"
 
-static_assert((uint32_t)BOARD_ARM << 24 == (uint32_t)LADDER_C_REQ_ARM,
-              "requests are bits 24…");
-static_assert((uint32_t)BOARD_RESET << 24 == (uint32_t)LADDER_C_REQ_RESET,
-              "in this order");
-
-#define REQUEST_SHIFT 24
+#define AS_REQUEST(r) ((uint64_t)(r) << LADDER_REQUEST_SHIFT)
+static_assert(AS_REQUEST(BOARD_ARM) == LADDER_C_REQ_ARM, "requests are the last bits");
+static_assert(AS_REQUEST(BOARD_DISARM) == LADDER_C_REQ_DISARM, "in this order");
+static_assert(AS_REQUEST(BOARD_STOP) == LADDER_C_REQ_STOP, "in this order");
+static_assert(AS_REQUEST(BOARD_ESTOP) == LADDER_C_REQ_ESTOP, "in this order");
+static_assert(AS_REQUEST(BOARD_RESET) == LADDER_C_REQ_RESET, "in this order");
+static_assert(AS_REQUEST(BOARD_HOME) == LADDER_C_REQ_HOME, "in this order");
 
 // ---- inputs ----------------------------------------------------------------------------------
 
@@ -32,22 +34,41 @@ static void take_joints(struct loop *l)
     l->joints_seen = true;
 }
 
-static void take_chunks(struct loop *l, ns_t now)
+static void judge_chunk(struct loop *l, enum chunk_verdict v, ns_t latency_ns,
+                        uint64_t tick)
+{
+    if (v == CHUNK_USED)
+        memset(l->bad_chunks, 0, sizeof l->bad_chunks);
+    else
+        l->bad_chunks[v]++;
+    if (v == CHUNK_USED || v == CHUNK_LATE)
+        budget_add(&l->budget[BOARD_CHUNK], latency_ns, tick);
+    l->report.chunks_seen++;
+}
+
+static void take_chunks(struct loop *l, uint64_t tick, ns_t now)
 {
     const struct chunk *c;
 
     while ((c = ring_peek(&l->board->chunks)) != NULL) {
-        enum chunk_verdict v = chunks_push(l->chunks, c, now);
-
-        if (v == CHUNK_USED) {
-            l->bad_chunks = 0;
-            hist_add(&l->board->chunk_latency, now - c->anchor_ns);
-        }
-        if (v == CHUNK_NOT_FINITE || v == CHUNK_WRONG_SHAPE)
-            l->bad_chunks++;
-        l->report.chunks_seen++;
+        judge_chunk(l, chunks_push(l->chunks, c, now), now - c->anchor_ns, tick);
         ring_release(&l->board->chunks);
     }
+}
+
+// 0, or why this target can not be followed; *joint is the one to blame.
+static int judge_target(const struct loop *l, int *joint)
+{
+    const struct guard_limits *lim = &l->guard.lim;
+
+    for (int i = 0; i < l->cfg.joints; i++) {
+        *joint = i;
+        if (!isfinite(l->target.pos[i]) || !isfinite(l->target.vel[i]))
+            return -EDOM;
+        if (l->target.pos[i] < lim->hard_min[i] || l->target.pos[i] > lim->hard_max[i])
+            return -ERANGE;
+    }
+    return 0;
 }
 
 // What the policy wants now. While nothing has been executed that is its first row.
@@ -58,19 +79,24 @@ static void look(struct loop *l, ns_t now)
 
     l->target_rc = executing ? chunks_target(l->chunks, now, &l->target)
                              : chunks_first(l->chunks, now, &l->target);
-    for (int i = 0; i < l->cfg.joints && l->target_rc == 0; i++)
-        if (!isfinite(l->target.pos[i]) || !isfinite(l->target.vel[i]))
-            l->target_rc = -EDOM;
-    if (l->target_rc == -EDOM)
+    if (l->target_rc != 0 || BLIND(BLIND_TARGET))
+        return;
+    l->target_rc = judge_target(l, &l->target_joint);
+    if (l->target_rc != 0)
         l->report.refused_vectors++;
 }
 
-static void take_inputs(struct loop *l, ns_t now)
+static void take_inputs(struct loop *l, uint64_t tick, ns_t now)
 {
     take_joints(l);
-    take_chunks(l, now);
-    l->requests = atomic_exchange_explicit(&l->board->requests, 0, memory_order_acq_rel)
-                  << REQUEST_SHIFT;
+    take_chunks(l, tick, now);
+    l->requests = AS_REQUEST(
+        atomic_exchange_explicit(&l->board->requests, 0, memory_order_acq_rel));
+    if (!l->cfg.has_home)
+        l->requests &= ~LADDER_C_REQ_HOME;
+    if (BLIND(BLIND_REQUESTS))
+        l->requests &= LADDER_C_REQ_ARM;
+    l->stalls = atomic_load_explicit(&l->board->stalls, memory_order_acquire);
     look(l, now);
 }
 
@@ -94,7 +120,7 @@ static void enter(struct loop *l, enum ladder_state to, ns_t now)
     l->state = to;
     if (to == LADDER_HOLD)
         l->hold_since_ns = now;
-    if (to == LADDER_APPROACH && from == LADDER_READY) {
+    if (from == LADDER_READY && (to == LADDER_APPROACH || to == LADDER_HOMING)) {
         start_from_measured(l);
         l->armed_before = true;
         l->approached = false;
@@ -116,7 +142,7 @@ static void blame(struct loop *l, enum ladder_reason reason)
 
 // Why the ladder is where it is, for commands and status.
 static void explain(struct loop *l, struct ladder_step step, bool moved,
-                    uint32_t conditions)
+                    uint64_t conditions)
 {
     enum ladder_reason cause = ladder_cause(conditions);
 
@@ -128,8 +154,9 @@ static void explain(struct loop *l, struct ladder_step step, bool moved,
     case LADDER_READY:
     case LADDER_APPROACH:
     case LADDER_RUNNING:
-        // APPROACH waits for rows. What else is wrong here shows as degraded.
-        blame(l, cause == REASON_NO_CHUNK || cause == REASON_CHUNK_TOO_OLD ? cause
+    case LADDER_HOMING:
+        // APPROACH waits for rows. What else is wrong here shows as degraded, and as a fault.
+        blame(l, conditions & (LADDER_C_NO_CHUNK | LADDER_C_CHUNK_TOO_OLD) ? cause
                                                                            : REASON_NONE);
         break;
     case LADDER_HOLD:
@@ -154,26 +181,65 @@ static void note(struct loop *l, uint64_t tick, enum ladder_state from)
     e->value = l->culprit.value;
 }
 
+// Is an arm that is in this state one that may be in motion?
+static bool in_motion(enum ladder_state s)
+{
+    return ladder_moving(s) || s == LADDER_STOPPING;
+}
+
+// Latches and their opening. What the ladder stopped for is latched even where it has no
+// condition of its own, as an expired HOLD or an operator's stop.
+static void remember(struct loop *l, uint64_t tick, enum ladder_state from,
+                     struct ladder_step step)
+{
+    (void)faults_update(&l->faults, l->conditions, in_motion(from), tick);
+    if (step.state != from &&
+        (step.state == LADDER_STOPPING || step.state == LADDER_ESTOP))
+        faults_latch(&l->faults, step.reason);
+    if ((l->requests & LADDER_C_REQ_RESET) && step.state == LADDER_WAITING) {
+        (void)faults_reset(&l->faults);
+        for (int b = 0; b < BOARD_BUDGETS; b++)
+            budget_forgive(&l->budget[b]);
+    }
+}
+
 static void decide(struct loop *l, uint64_t tick, ns_t now)
 {
-    uint32_t conditions = loop_conditions(l, now);
-    struct ladder_step step = ladder_next(l->state, conditions);
     enum ladder_state from = l->state;
-    bool moved = step.state != from;
+    struct ladder_step step;
+    bool moved;
 
+    l->conditions = loop_conditions(l, now);
+    step = ladder_next(from, l->conditions);
+    moved = step.state != from;
+    remember(l, tick, from, step);
     if (moved)
         enter(l, step.state, now);
-    explain(l, step, moved, conditions);
+    explain(l, step, moved, l->conditions);
     if (moved)
         note(l, tick, from);
+    atomic_store_explicit(&l->board->armed,
+                          in_motion(l->state) ||
+                              (l->state == LADDER_ESTOP && !guard_at_rest(&l->guard)),
+                          memory_order_relaxed);
 }
 
 // ---- command ---------------------------------------------------------------------------------
 
-static void towards(struct loop *l, const double *vel, double scale,
+const double *loop_goal(const struct loop *l)
+{
+    if (l->state == LADDER_HOMING)
+        return l->cfg.home;
+    if (l->state != LADDER_APPROACH && l->state != LADDER_RUNNING)
+        return NULL;
+    return l->target_rc == 0 ? l->target.pos : NULL;
+}
+
+// What the guard itself refuses counts like a target that was refused before.
+static void towards(struct loop *l, const double *goal, const double *vel, double scale,
                     struct guard_result *r)
 {
-    if (l->target_rc != 0 || guard_apply(&l->guard, l->target.pos, vel, scale, r) != 0)
+    if (goal == NULL || guard_apply(&l->guard, goal, vel, scale, r) != 0)
         guard_brake(&l->guard, false, r);
 }
 
@@ -184,10 +250,11 @@ static void move(struct loop *l, struct guard_result *r)
 
     switch (l->state) {
     case LADDER_APPROACH:
-        towards(l, still, l->cfg.approach_scale, r);
+    case LADDER_HOMING:
+        towards(l, loop_goal(l), still, l->cfg.approach_scale, r);
         return;
     case LADDER_RUNNING:
-        towards(l, l->target.vel, 1, r);
+        towards(l, loop_goal(l), l->target.vel, 1, r);
         return;
     case LADDER_HOLD:
     case LADDER_DISARMING:
@@ -207,15 +274,14 @@ static ns_t age(ns_t at, ns_t now)
 static void fill(struct loop *l, const struct guard_result *r, ns_t now)
 {
     struct command *c = &l->command;
-    bool driven =
-        l->target_rc == 0 && (l->state == LADDER_APPROACH || l->state == LADDER_RUNNING);
+    const double *goal = loop_goal(l);
     size_t size = (size_t)l->cfg.joints * sizeof(double);
 
     memset(c, 0, sizeof *c);
     c->n = l->cfg.joints;
     memcpy(c->pos, r->pos, size);
     memcpy(c->vel, r->vel, size);
-    memcpy(c->wanted, driven ? l->target.pos : r->pos, size);
+    memcpy(c->wanted, goal != NULL ? goal : r->pos, size);
     memcpy(c->limit, r->limit, sizeof c->limit);
     c->first_limit = r->first;
     c->first_joint = r->first_joint;
@@ -223,7 +289,8 @@ static void fill(struct loop *l, const struct guard_result *r, ns_t now)
     c->reason = l->reason;
     c->ttl_ns = l->cfg.ttl_ns;
     c->joint_age_ns = age(l->joints.capture_ns, now);
-    if (driven) {
+    c->stalls = l->stalls;
+    if (goal == l->target.pos) {
         c->frame_age_ns = age(l->target.oldest_ns, now);
         c->chunk_id = l->target.newest_id;
         c->chunk_row = l->target.row;
@@ -231,13 +298,26 @@ static void fill(struct loop *l, const struct guard_result *r, ns_t now)
     }
 }
 
+// The last gate. A command that it refuses was never made.
+static bool pass_gate(struct loop *l)
+{
+    struct command *c = &l->command;
+
+    l->gate = gate_check(&l->cfg.limits, l->guard.period_s, l->guard_before.pos, c->pos,
+                         c->vel, c->ttl_ns, &l->gate_joint);
+    if (l->gate == GATE_PASSED || BLIND(BLIND_GATE))
+        return true;
+    guard_reset(&l->guard, l->guard_before.pos);
+    l->report.gate_refusals++;
+    return false;
+}
+
 // Fills l->command. False when nothing may be published in this tick.
 static bool make_command(struct loop *l, ns_t now)
 {
-    const double *before = l->guard_before.pos;
     struct guard_result r;
 
-    l->gate_refused = false;
+    l->gate = GATE_PASSED;
     if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale)))
         return false;
     if (!l->armed_before)
@@ -245,16 +325,11 @@ static bool make_command(struct loop *l, ns_t now)
     l->guard_before = l->guard;
     move(l, &r);
     fill(l, &r, now);
-    l->gate_refused = !guard_gate(&l->cfg.limits, l->guard.period_s, before,
-                                  l->command.pos, l->command.vel);
-    if (!l->gate_refused)
-        return true;
-    guard_reset(&l->guard, before); // the command was never made
-    l->report.gate_refusals++;
-    return false;
+    return pass_gate(l);
 }
 
-static void publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
+// True when it is on its way.
+static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
                     ns_t lateness)
 {
     static const uint64_t one = 1;
@@ -269,62 +344,48 @@ static void publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
         // Nobody will see it: the next step is from the last one sent.
         l->guard = l->guard_before;
         l->report.commands_dropped++;
-        return;
+        return false;
     }
     l->report.commands++;
+    budget_add(&l->budget[BOARD_SENSOR], done - l->joints.capture_ns, tick);
     // Full (2^64 - 2 unread wake-ups) is the only refusal, and then the bus is awake anyway.
-    if (write(l->board->command_fd, &one, sizeof one) < 0)
-        return;
+    (void)!write(l->board->command_fd, &one, sizeof one);
+    return true;
 }
 
-// ---- report ----------------------------------------------------------------------------------
+// ---- the tick --------------------------------------------------------------------------------
 
-static void count_tick(struct loop *l, uint64_t tick, ns_t now)
+// Ticks that were skipped woke too late, whatever else is known of them.
+static void count_tick(struct loop *l, uint64_t tick, ns_t now, ns_t lateness_ns)
 {
+    if (l->ran && tick > l->last_tick + 1)
+        budget_skip(&l->budget[BOARD_WAKEUP], tick - l->last_tick - 1);
+    budget_add(&l->budget[BOARD_WAKEUP], lateness_ns, tick);
     l->report.ticks_run++;
     l->report.skipped = tick + 1 - l->report.ticks_run;
     l->report.tick = tick;
     l->last_tick = tick;
     l->last_now_ns = now;
+    l->stalls_known = l->stalls;
     l->ran = true;
-}
-
-static void report(struct loop *l, ns_t now)
-{
-    struct loop_report *r = &l->report;
-    size_t size = (size_t)l->cfg.joints * sizeof(double);
-
-    r->now_ns = now;
-    r->mode = l->state;
-    r->reason = l->reason;
-    r->degraded = l->degraded;
-    r->wants_inference = l->live;
-    r->chunk_id = l->target_rc == 0 ? l->target.newest_id : 0;
-    r->chunk_anchor_ns = l->target_rc == 0 ? l->target.anchor_ns : 0;
-    r->chunk_remaining = chunks_remaining(l->chunks, now);
-    for (int v = 0; v < CHUNK_VERDICTS; v++)
-        r->verdict[v] = chunks_count(l->chunks, (enum chunk_verdict)v);
-    memcpy(r->limited, l->guard.limited, sizeof r->limited);
-    if (l->state == LADDER_RUNNING && l->target_rc == 0)
-        r->seam_max_rad = fmax(r->seam_max_rad, l->target.seam);
-    memcpy(r->pos, l->guard.pos, size);
-    memcpy(r->measured, l->joints.pos, size);
-    slot_write(&l->board->report, r);
+    atomic_store_explicit(&l->board->ticks, l->report.ticks_run, memory_order_release);
 }
 
 void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
                ns_t (*clock)(void))
 {
     ns_t deadline = now_ns - lateness_ns + l->period_ns; // when the next tick is due
+    bool published = false;
+    ns_t worked;
 
-    take_inputs(l, now_ns);
+    take_inputs(l, tick, now_ns);
     decide(l, tick, now_ns);
     if (make_command(l, now_ns))
-        publish(l, tick, clock(), deadline, lateness_ns);
-    count_tick(l, tick, now_ns);
-    report(l, now_ns);
-    hist_add(&l->board->lateness, lateness_ns);
-    hist_add(&l->board->tick_time, clock() - now_ns);
+        published = publish(l, tick, clock(), deadline, lateness_ns);
+    count_tick(l, tick, now_ns, lateness_ns);
+    worked = clock() - now_ns;
+    loop_report_tick(l, now_ns, lateness_ns, worked, published);
+    budget_add(&l->budget[BOARD_TICK], clock() - now_ns, tick);
 }
 
 const struct loop_report *loop_last(const struct loop *l)

@@ -11,6 +11,7 @@
 #ifndef ACTD_LOOP_H
 #define ACTD_LOOP_H
 
+#include "daemon/blackbox.h"
 #include "daemon/board.h"
 #include "daemon/chunks.h"
 #include "daemon/guard.h"
@@ -21,16 +22,22 @@ struct loop_config {
     struct guard_limits limits;
     struct chunks_config chunks;
     double following_error[ACTD_MAX_JOINTS]; // rad, 0 = not watched
-    int following_ticks;                     // in a row before HOLD; twice that: STOPPING
-    ns_t joints_period_ns;                   // declared by the driver
+    int following_ticks; // before HOLD; twice that: STOPPING. A good tick takes half back
+    bool has_home;
+    double home[ACTD_MAX_JOINTS]; // rad, the rest pose
+    ns_t joints_period_ns;        // declared by the driver
     int n_cameras;
     ns_t camera_period_ns[POLICY_MAX_CAMERAS];
+    bool frozen_stops[POLICY_MAX_CAMERAS]; // the same content for ever is as good as off
+    bool frozen_warns[POLICY_MAX_CAMERAS];
+    ns_t budget_ns[BOARD_BUDGETS];
     ns_t hold_ns;              // HOLD expires
     ns_t ttl_ns;               // of a command
     ns_t tick_gap_ns;          // away longer than this: a fault
     int fresh_ticks;           // in a row before READY
     double approach_scale;     // of velocity and acceleration limits
     double approach_tolerance; // rad per joint: arrived
+    struct blackbox *blackbox; // the caller's, must outlive the loop; NULL = none
 };
 
 struct loop;

@@ -2,15 +2,20 @@
 #ifndef ACTD_LOOP_IMPL_H
 #define ACTD_LOOP_IMPL_H
 
+#include "daemon/gate.h"
 #include "daemon/loop.h"
 
 #define LOOP_LIMIT_SLACK \
     0.002 // rad: a joint may rest this far beyond its limit, as measured
 #define LOOP_APPROACH_NS \
-    (30 * NS_PER_S)        // an approach that has not arrived by then is given up
-#define LOOP_BAD_CHUNKS  2 // chunks in a row that are not finite: stop
-#define LOOP_BAD_TARGETS 5 // ticks in a row with a target that is not finite: stop
-#define LOOP_FAILURES    3 // failed inferences in a row: stop
+    (30 * NS_PER_S)          // an approach that has not arrived by then is given up
+#define LOOP_FAR_OUT     0.1 // rad: and further out than this it has not overshot, it is lost
+#define LOOP_BAD_JOINTS  3 // joint states refused in a row: stop
+#define LOOP_BAD_CHUNKS  2 // chunks in a row that are not finite, or out of range: stop
+#define LOOP_BAD_TARGETS 5 // ticks in a row with such a target: stop
+#define LOOP_WINDOW_LEAST \
+    10 // samples that a budget looks back over: of chunks, and of a loop below 20 Hz
+#define LOOP_FAILURES 3 // failed inferences in a row: stop
 
 struct culprit { // see loop_event
     int index;   // -1 = none
@@ -28,33 +33,48 @@ struct loop {
     // Inputs of this tick.
     bool joints_seen;
     struct joint_sample joints; // newest
-    uint32_t requests;          // ladder_condition bits
+    uint64_t requests;          // LADDER_C_ bits
+    uint32_t stalls;            // the board's
     struct chunk_target target; // what the policy wants, if target_rc is 0
     int target_rc;
+    int target_joint; // which one is wrong, when target_rc is -EDOM or -ERANGE
 
     // What the loop remembers.
     enum ladder_state state;
     enum ladder_reason reason;
-    bool armed_before;   // since start: the idle pose is then the last commanded one
-    bool approached;     // since arming
-    bool gate_refused;   // in the last tick
+    bool armed_before;      // since start: the idle pose is then the last commanded one
+    bool approached;        // since arming
+    enum gate_verdict gate; // of the last tick
+    int gate_joint;
+    struct faults faults;
+    struct budget budget[BOARD_BUDGETS];
     bool degraded, live; // live: fit for an inference
     bool outside, stale; // the measured pose is outside the limits; is too old to be true
     ns_t hold_since_ns, approach_since_ns;
     int fresh;                              // ticks in a row
-    int following[ACTD_MAX_JOINTS];         // ticks in a row above the bound
-    int bad_chunks, bad_targets;            // in a row
+    int following[ACTD_MAX_JOINTS];         // half ticks above the bound
+    int bad_chunks[CHUNK_VERDICTS];         // in a row, by verdict
+    int not_finite, out_of_range;           // targets in a row
     struct culprit suspect[LADDER_REASONS]; // by reason, in this tick
     struct culprit culprit; // behind `reason`, as it was when that came up
     bool ran;               // at least one tick
     uint64_t last_tick;
     ns_t last_now_ns;
+    uint32_t stalls_known; // as of the last tick
+    uint64_t conditions;   // of this tick
 
     struct command command;
     struct loop_report report;
 };
 
-// loop_watch.c: what is true in this tick, as ladder_condition bits. rt.
-uint32_t loop_conditions(struct loop *l, ns_t now);
+// What drives the arm in this tick: the pose it goes to, NULL when it is to rest. loop.c, rt.
+const double *loop_goal(const struct loop *l);
+
+// loop_watch.c: what is true in this tick, as LADDER_C_ bits. rt.
+uint64_t loop_conditions(struct loop *l, ns_t now);
+
+// loop_report.c: what is told of this tick, to the board and to the black box. rt.
+void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
+                      bool published);
 
 #endif

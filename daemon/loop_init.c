@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "daemon/blind.h"
 #include "daemon/loop_impl.h"
 
 static bool positive(double x)
@@ -31,6 +33,45 @@ static int check(const struct loop_config *c)
     return 0;
 }
 
+// Chunks are refused for what the guard would refuse.
+static void copy_hard_range(struct loop *l)
+{
+    memcpy(l->cfg.chunks.hard_min, l->guard.lim.hard_min, sizeof l->guard.lim.hard_min);
+    memcpy(l->cfg.chunks.hard_max, l->guard.lim.hard_max, sizeof l->guard.lim.hard_max);
+}
+
+// In a build that tests the tests.
+static void unlimit(struct guard_limits *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        l->velocity[i] = l->acceleration[i] = 1e9;
+        l->jerk[i] = 0;
+        l->min[i] = -1e9;
+        l->max[i] = 1e9;
+    }
+}
+
+// A budget that is not given is never missed.
+static void init_budgets(struct loop *l)
+{
+    struct board *b = l->board;
+    struct histogram *histogram[BOARD_BUDGETS] = {
+        [BOARD_WAKEUP] = &b->lateness,
+        [BOARD_TICK] = &b->tick_time,
+        [BOARD_CHUNK] = &b->chunk_latency,
+        [BOARD_SENSOR] = &b->sensor_age,
+    };
+    int ticks = (int)(BUDGET_WINDOW_NS / l->period_ns);
+
+    for (int i = 0; i < BOARD_BUDGETS; i++) {
+        int window =
+            i == BOARD_CHUNK || ticks < LOOP_WINDOW_LEAST ? LOOP_WINDOW_LEAST : ticks;
+        ns_t limit = l->cfg.budget_ns[i] > 0 ? l->cfg.budget_ns[i] : INT64_MAX;
+
+        budget_init(&l->budget[i], histogram[i], limit, window);
+    }
+}
+
 int loop_new(struct loop **out, const struct loop_config *cfg, struct board *board)
 {
     int rc = check(cfg);
@@ -50,7 +91,11 @@ int loop_new(struct loop **out, const struct loop_config *cfg, struct board *boa
     l->report.mode = l->state;
     l->report.reason = l->reason;
     guard_init(&l->guard, &cfg->limits, (double)l->period_ns / (double)NS_PER_S);
-    rc = chunks_init(&l->chunks, &cfg->chunks);
+    if (BLIND(BLIND_GUARD))
+        unlimit(&l->guard.lim);
+    init_budgets(l);
+    copy_hard_range(l);
+    rc = chunks_init(&l->chunks, &l->cfg.chunks);
     if (rc != 0) {
         free(l);
         return rc;

@@ -33,7 +33,7 @@ static const char help[] =
     "`actd COMMAND --help` says more; the manual is `man actd`; `actd --version`.\n";
 
 static const char run_help[] =
-    "usage: actd run -c robot.yaml [--arm] [--seconds N]\n"
+    "usage: actd run -c robot.yaml [--arm | --home] [--seconds N]\n"
     "\n"
     "Drives the robot. A start never moves it: the measured pose is published and held.\n"
     "With --arm it waits until the ladder is READY, goes slowly to where the policy\n"
@@ -42,6 +42,7 @@ static const char run_help[] =
     "\n"
     "  -c, --config FILE   the robot's configuration (`actd init` writes one)\n"
     "      --arm           arm once, as soon as READY; refused under a service manager\n"
+    "      --home          go slowly to the rest pose (joints' home), then end; refused likewise\n"
     "      --seconds N     end by itself after N seconds\n"
     "  -h, --help          this text\n"
     "\n"
@@ -57,11 +58,9 @@ static int usage(const char *text)
 
 static int run_main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"config", 1, NULL, 'c'},
-                                          {"arm", 0, NULL, 'a'},
-                                          {"seconds", 1, NULL, 's'},
-                                          {"help", 0, NULL, 'h'},
-                                          {0}};
+    static const struct option longs[] = {
+        {"config", 1, NULL, 'c'},  {"arm", 0, NULL, 'a'},  {"home", 0, NULL, 'H'},
+        {"seconds", 1, NULL, 's'}, {"help", 0, NULL, 'h'}, {0}};
     struct run_options opt = {0};
     char *end = NULL;
     for (int c; (c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
@@ -71,6 +70,9 @@ static int run_main(int argc, char **argv)
             break;
         case 'a':
             opt.arm = true;
+            break;
+        case 'H':
+            opt.home = true;
             break;
         case 's':
             opt.seconds = strtod(optarg, &end);
@@ -84,7 +86,7 @@ static int run_main(int argc, char **argv)
             return usage(run_help);
         }
     }
-    if (optind != argc || !opt.config)
+    if (optind != argc || !opt.config || (opt.arm && opt.home))
         return usage(run_help);
     return run(&opt);
 }

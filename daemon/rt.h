@@ -12,8 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RT_GRANTED  64           // bytes of a "what the kernel gave" string
-#define RT_STACK    (256 * 1024) // bytes of an RT thread's stack
+#define RT_GRANTED 64 // bytes of a "what the kernel gave" string
+#if defined( \
+    __SANITIZE_THREAD__) // ThreadSanitizer keeps its own state of a thread up there
+#define RT_STACK (4096 * 1024)
+#else
+#define RT_STACK (256 * 1024) // bytes of an RT thread's stack
+#endif
 #define RT_PREFAULT (128 * 1024) // of them; the loop's deepest path uses less than 16 KiB
 
 enum rt_class { RT_CLASS_RT, RT_CLASS_IO, RT_CLASS_INFER, RT_CLASS_PLAIN };

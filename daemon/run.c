@@ -3,24 +3,27 @@
 #include "daemon/run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "daemon/blackbox.h"
 #include "daemon/board.h"
 #include "daemon/bus.h"
 #include "daemon/camera.h"
 #include "daemon/check.h"
 #include "daemon/config.h"
+#include "daemon/config_black_box.h"
 #include "daemon/config_loop.h"
 #include "daemon/infer.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/monitor.h"
 #include "daemon/rt.h"
 #include "daemon/status.h"
 #include "daemon/watch.h"
@@ -39,8 +42,11 @@ struct daemon {
     struct bus *bus;
     void *publisher;
     struct infer *infer;
+    struct blackbox *blackbox;
+    struct blackbox_writer *writer;
     struct loop *loop;
     struct loop_thread *thread;
+    struct monitor *monitor;
     char granted[64];
     int cpu; // the loop's core, -1 = any
     struct status *status;
@@ -75,12 +81,18 @@ static int take_signals(struct daemon *d)
     return fail(d, EX_OSERR);
 }
 
-static int read_files(struct daemon *d, const char *file)
+static int read_files(struct daemon *d, const struct run_options *opt)
 {
-    if (config_load(&d->cfg, file, &d->err))
+    if (config_load(&d->cfg, opt->config, &d->err))
         return fail(d, EX_CONFIG);
     if (d->cfg.control.cpu >= 0 && !rt_may_run_on(d->cfg.control.cpu)) {
         snprintf(d->err.text, sizeof d->err.text, RT_NO_CPU, d->cfg.control.cpu);
+        return fail(d, EX_CONFIG);
+    }
+    if (opt->home && isnan(d->cfg.joint[0].home)) {
+        snprintf(d->err.text, sizeof d->err.text,
+                 "%s: --home needs a rest pose: write `home` for every joint",
+                 opt->config);
         return fail(d, EX_CONFIG);
     }
     if (config_sidecar_load(&d->side, d->cfg.policy.directory, &d->err))
@@ -178,6 +190,47 @@ static int start_infer(struct daemon *d)
     return 0;
 }
 
+// Evidence is not worth refusing to run for, but it is worth a word.
+static int start_blackbox(struct daemon *d)
+{
+    char directory[CONFIG_PATH];
+    const char *joint[ACTD_MAX_JOINTS], *camera[POLICY_MAX_CAMERAS];
+    for (int i = 0; i < d->cfg.n_joints; i++)
+        joint[i] = d->cfg.joint[i].name;
+    for (int i = 0; i < d->cfg.n_cameras; i++)
+        camera[i] = d->cfg.camera[i].name;
+    const struct blackbox_writer_config cfg = {
+        .directory = directory,
+        .instance = d->cfg.instance,
+        .joint = joint,
+        .camera = camera,
+        .keep = d->cfg.black_box.keep,
+    };
+    int r = config_black_box(&d->cfg, directory, sizeof directory);
+    if (r == 0)
+        r = blackbox_new(&d->blackbox, d->cfg.n_joints, d->cfg.n_cameras,
+                         d->cfg.control.rate_hz);
+    if (r == 0)
+        r = blackbox_writer_start(&d->writer, d->blackbox, &cfg);
+    d->loop_cfg.blackbox = d->blackbox;
+    if (r == 0)
+        return 0;
+    snprintf(d->err.text, sizeof d->err.text, "cannot set up the black box: %s",
+             strerror(-r));
+    return fail(d, EX_OSERR);
+}
+
+static int start_monitor(struct daemon *d)
+{
+    int r = monitor_start(&d->monitor, &d->board, clock_period_ns(d->cfg.control.rate_hz),
+                          d->cfg.control.priority);
+    if (r == 0)
+        return 0;
+    snprintf(d->err.text, sizeof d->err.text, "cannot start the loop's monitor: %s",
+             strerror(-r));
+    return fail(d, EX_OSERR);
+}
+
 static int start_loop(struct daemon *d)
 {
     const struct loop_thread_config cfg = {
@@ -216,6 +269,7 @@ static int start_status(struct daemon *d)
         .bus = d->bus,
         .cameras = d->camera,
         .infer = d->infer,
+        .blackbox = d->writer,
         .scheduling = d->granted,
         .memory_locked = d->locked,
         .publisher = d->publisher,
@@ -227,7 +281,7 @@ static int start(struct daemon *d, const struct run_options *opt)
 {
     int r = take_signals(d);
     if (r == 0)
-        r = read_files(d, opt->config);
+        r = read_files(d, opt);
     if (r == 0)
         r = load_policy(d);
     if (r == 0)
@@ -237,7 +291,11 @@ static int start(struct daemon *d, const struct run_options *opt)
     if (r == 0)
         r = start_infer(d);
     if (r == 0)
+        r = start_blackbox(d);
+    if (r == 0)
         r = start_loop(d);
+    if (r == 0)
+        r = start_monitor(d);
     if (r == 0)
         r = start_status(d);
     return r;
@@ -245,15 +303,18 @@ static int start(struct daemon *d, const struct run_options *opt)
 
 static void stop(struct daemon *d)
 {
+    monitor_stop(d->monitor);
     loop_thread_stop(d->thread);
     if (d->status)
         status_summary(d->status); // looks at the infer thread's counters
     status_free(d->status);
+    blackbox_writer_stop(d->writer);
     infer_stop(d->infer);
     if (d->publisher)
         bus_close(d->publisher);
     bus_stop(d->bus);
     loop_free(d->loop);
+    blackbox_free(d->blackbox);
     for (int i = 0; i < POLICY_MAX_CAMERAS; i++)
         camera_stop(d->camera[i]);
     if (d->board_ready)
@@ -273,8 +334,12 @@ static int watch(struct daemon *d, const struct run_options *opt)
         .board = &d->board,
         .infer = d->infer,
         .status = d->status,
+        .bus = d->bus,
+        .monitor = d->monitor,
+        .blackbox = d->blackbox,
         .signals = d->signals,
         .arm = opt->arm,
+        .home = opt->home,
         .seconds = opt->seconds,
     };
     return watch_run(&src);
@@ -288,17 +353,17 @@ int run(const struct run_options *opt)
     d->signals = -1;
     log_init();
     int r;
-    if (opt->arm && watch_under_manager()) {
-        log_line(LOG_ERROR,
-                 "--arm is refused under a service manager: a restart must come "
-                 "back disarmed");
+    if ((opt->arm || opt->home) && watch_under_manager()) {
+        log_line(
+            LOG_ERROR,
+            "--arm and --home are refused under a service manager: a restart must come "
+            "back disarmed");
         r = EX_USAGE;
     } else {
         r = start(d, opt);
     }
     if (r == 0) {
         atomic_store(&d->board.started, true);
-        sd_notify(0, "READY=1");
         r = watch(d, opt);
     }
     stop(d);

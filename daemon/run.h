@@ -8,6 +8,7 @@
 struct run_options {
     const char *config; // robot.yaml
     bool arm;           // arm once by itself, for demos; refused under a service manager
+    bool home;          // go to the rest pose once, then end; refused likewise
     double seconds;     // end after so long, 0 = until a signal
 };
 

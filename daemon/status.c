@@ -35,7 +35,8 @@ void status_free(struct status *s)
 }
 
 static void add_stream(struct status *s, const char *name, double asked_hz,
-                       ns_t captured_ns, uint64_t received, ns_t now, double seconds)
+                       ns_t captured_ns, uint64_t received, bool slow, ns_t now,
+                       double seconds)
 {
     int i = s->n_streams++;
     Actd__V1__Stream *m = &s->stream[i];
@@ -46,6 +47,7 @@ static void add_stream(struct status *s, const char *name, double asked_hz,
     m->age_ns = captured_ns && now > captured_ns ? (uint64_t)(now - captured_ns) : 0;
     m->received = received;
     m->fresh = captured_ns && now - captured_ns < 3 * clock_period_ns(asked_hz);
+    m->slow = slow;
     s->last_received[i] = received;
     s->streams[i] = m;
 }
@@ -58,10 +60,11 @@ static void add_streams(struct status *s, ns_t now, double seconds)
     if (!slot_read(&b->joints, &j))
         j.capture_ns = 0;
     add_stream(s, "joints", s->src.cfg->joint_state.rate_hz, j.capture_ns,
-               b->joints_received, now, seconds);
+               b->joint_mark.received, b->joint_mark.slow, now, seconds);
     for (int c = 0; c < b->n_cameras; c++)
         add_stream(s, s->src.cfg->camera[c].name, s->src.cfg->camera[c].rate_hz,
-                   b->camera[c].capture_ns, b->camera[c].received, now, seconds);
+                   b->camera[c].capture_ns, b->camera[c].received, b->camera[c].slow, now,
+                   seconds);
 }
 
 // Brings every number up to date.
@@ -82,11 +85,14 @@ static void measure(struct status *s)
     s->last_ns = now;
     s->last_commands = s->report.commands;
     s->last_inferences = inferences;
+    if (s->src.blackbox)
+        blackbox_writer_counts(s->src.blackbox, &s->blackbox);
     status_count(s);
+    status_judge(s);
     add_streams(s, now, seconds);
 }
 
-static void fill_histogram(Actd__V1__Histogram *m, struct histogram_summary h)
+void status_histogram(Actd__V1__Histogram *m, struct histogram_summary h)
 {
     actd__v1__histogram__init(m);
     m->count = h.count;
@@ -102,12 +108,12 @@ struct histograms {
 
 static void fill_histograms(struct status *s, Actd__V1__Status *m, struct histograms *h)
 {
-    fill_histogram(&h->lateness, hist_summary(&s->src.board->lateness));
-    fill_histogram(&h->tick, hist_summary(&s->src.board->tick_time));
-    fill_histogram(&h->inference, hist_summary(&s->src.board->inference));
-    fill_histogram(&h->latency, hist_summary(&s->src.board->chunk_latency));
-    fill_histogram(&h->lateness_second, s->lateness_second);
-    fill_histogram(&h->inference_second, s->inference_second);
+    status_histogram(&h->lateness, hist_summary(&s->src.board->lateness));
+    status_histogram(&h->tick, hist_summary(&s->src.board->tick_time));
+    status_histogram(&h->inference, hist_summary(&s->src.board->inference));
+    status_histogram(&h->latency, hist_summary(&s->src.board->chunk_latency));
+    status_histogram(&h->lateness_second, s->lateness_second);
+    status_histogram(&h->inference_second, s->inference_second);
     m->lateness = &h->lateness;
     m->tick_time = &h->tick;
     m->inference = &h->inference;
@@ -145,6 +151,14 @@ static void fill(struct status *s, Actd__V1__Status *m)
     m->n_limited = (size_t)s->n_limited;
     m->streams = s->streams;
     m->n_streams = (size_t)s->n_streams;
+    m->faults = s->faults;
+    m->n_faults = (size_t)s->n_faults;
+    m->budgets = s->budgets;
+    m->n_budgets = BOARD_BUDGETS;
+    m->seams = s->seams;
+    m->n_seams = (size_t)s->src.cfg->n_joints;
+    m->stalls = s->report.stalls;
+    m->black_box = s->blackbox.last_path;
 }
 
 static void send(struct status *s)

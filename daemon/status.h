@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/blackbox.h"
 #include "daemon/board.h"
 #include "daemon/bus.h"
 #include "daemon/camera.h"
@@ -20,6 +21,7 @@ struct status_source {
     const struct bus *bus;
     struct camera *const *cameras; // (cfg->n_cameras)
     const struct infer *infer;
+    struct blackbox_writer *blackbox; // NULL = none
     const char *scheduling; // class granted to the loop, as the kernel reports it
     bool memory_locked;
     void *publisher; // from bus_publisher

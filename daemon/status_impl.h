@@ -7,8 +7,8 @@
 #include "daemon/status.h"
 
 // Room for every cause and every limit of every joint at once: nothing is lost.
-#define DROPS_PER_CAMERA 4
-#define DROPS_ELSEWHERE  (CHUNK_VERDICTS - 1 + 11)
+#define DROPS_PER_CAMERA 6
+#define DROPS_ELSEWHERE  (CHUNK_VERDICTS - 1 + 18)
 #define MAX_DROPS        (DROPS_ELSEWHERE + DROPS_PER_CAMERA * POLICY_MAX_CAMERAS)
 #define MAX_LIMITED      (ACTD_MAX_JOINTS * (GUARD_LIMITS - 1))
 #define MAX_STREAMS      (POLICY_MAX_CAMERAS + 1)
@@ -46,11 +46,23 @@ struct status {
     int n_drops, n_limited;
     Actd__V1__Stream stream[MAX_STREAMS], *streams[MAX_STREAMS];
     int n_streams;
+    struct blackbox_counts blackbox;
+    uint64_t dumps_said, dump_failures_said;
+    // Faults that came up at least once, budgets, seams: status_judge.c.
+    Actd__V1__Fault fault[LADDER_REASONS], *faults[LADDER_REASONS];
+    int n_faults;
+    Actd__V1__Budget budget[BOARD_BUDGETS], *budgets[BOARD_BUDGETS];
+    Actd__V1__Histogram budget_histogram[BOARD_BUDGETS];
+    Actd__V1__Seam seam[ACTD_MAX_JOINTS], *seams[ACTD_MAX_JOINTS];
+    uint64_t episodes_said[LADDER_REASONS];
     uint8_t buffer[64 * 1024];
 };
 
 // plain. Brings drops and limited up to date with s->report, the board and the threads.
 void status_count(struct status *s);
+// plain. The same for faults, budgets and seams.
+void status_judge(struct status *s);
+void status_histogram(Actd__V1__Histogram *m, struct histogram_summary h);
 // plain. The line of the second, and a warning of what was newly dropped.
 void status_say(struct status *s);
 // plain. The last lines of a run.

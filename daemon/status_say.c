@@ -53,10 +53,43 @@ static void say_drops(struct status *s)
         log_line(LOG_WARN, "dropped: %s", line);
 }
 
+// Each fault once per second at most, with how often it came up meanwhile. The steps that the
+// ladder took because of one are told elsewhere, with their cause.
+static void say_faults(struct status *s)
+{
+    char line[768] = "";
+
+    for (int r = REASON_NONE + 1; r < LADDER_REASONS; r++) {
+        uint64_t more = s->report.faults.of[r].episodes - s->episodes_said[r];
+        size_t n = strlen(line);
+
+        s->episodes_said[r] = s->report.faults.of[r].episodes;
+        if (more > 0)
+            snprintf(line + n, sizeof line - n, "%s%s x%llu", n ? ", " : "",
+                     ladder_reason_name((enum ladder_reason)r), (unsigned long long)more);
+    }
+    if (line[0])
+        log_line(LOG_WARN, "faults: %s", line);
+}
+
+static void say_black_box(struct status *s)
+{
+    const struct blackbox_counts *c = &s->blackbox;
+
+    if (c->dumped > s->dumps_said)
+        log_line(LOG_INFO, "the last 5 s before the fault are in %s", c->last_path);
+    if (c->failed > s->dump_failures_said)
+        log_line(LOG_WARN, "black box: %s", c->last_error);
+    s->dumps_said = c->dumped;
+    s->dump_failures_said = c->failed;
+}
+
 void status_say(struct status *s)
 {
+    say_black_box(s);
     say_line(s);
     say_drops(s);
+    say_faults(s);
 }
 
 void status_say_summary(const struct status *s)
@@ -73,6 +106,12 @@ void status_say_summary(const struct status *s)
         (unsigned long long)inference.count, (double)inference.p50_ns / 1e6,
         (double)inference.p99_ns / 1e6, (unsigned long long)s->report.verdict[CHUNK_USED],
         s->report.seam_max_rad, (unsigned long long)s->limited_total);
+    for (int i = 0; i < s->n_faults; i++)
+        log_line(LOG_INFO, "  fault %s: %llu times, %llu ticks%s",
+                 ladder_reason_name((enum ladder_reason)s->faults[i]->reason),
+                 (unsigned long long)s->faults[i]->episodes,
+                 (unsigned long long)s->faults[i]->ticks,
+                 s->faults[i]->latched ? ", latched" : "");
     for (int i = 0; i < s->n_limited; i++)
         log_line(LOG_INFO, "  limited %s: %llu ticks", s->limited[i]->name,
                  (unsigned long long)s->limited[i]->value);

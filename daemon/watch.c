@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "daemon/blackbox.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
+#include "daemon/monitor.h"
+#include "daemon/watchdog.h"
 
 #ifndef LOOK_MS // a test has less time
 // Between looks at signals and at the board.
@@ -34,6 +36,9 @@ struct watch {
     ns_t waiting_since_ns, said_wait_ns, said_arm_ns;
     enum ladder_reason waiting_for;
     bool armed_once;
+    bool arrived, homed; // at the rest pose; and the way there is over, arrived or not
+    uint32_t stalls_told;
+    struct watchdog dog;
 };
 
 // ---- arming ----------------------------------------------------------------------------------
@@ -89,6 +94,28 @@ static void arm_when_ready(struct watch *w)
         joint, z, w->src->cfg->safety.max_stats_z);
 }
 
+static void home_when_ready(struct watch *w)
+{
+    if (w->src->home && !w->homed && w->report.mode == LADDER_READY)
+        atomic_fetch_or(&w->src->board->requests, BOARD_HOME);
+}
+
+// Tells the service manager, or keeps silent; and what the loop can not record itself, that it
+// was stuck.
+static void look_at_loop(struct watch *w)
+{
+    uint32_t stalls = atomic_load(&w->src->board->stalls);
+
+    (void)watchdog_ping(&w->dog, clock_now_ns(),
+                        w->src->monitor == NULL || monitor_fine(w->src->monitor));
+    if (stalls == w->stalls_told)
+        return;
+    w->stalls_told = stalls;
+    if (w->src->blackbox)
+        blackbox_trigger(w->src->blackbox, REASON_LOOP_STALLED);
+    log_line(LOG_ERROR, "the loop has not ticked for 100 ms: the monitor cut the output");
+}
+
 // ---- what it says ----------------------------------------------------------------------------
 
 static enum log_level level_of(enum ladder_state to)
@@ -110,6 +137,9 @@ static void say_events(struct watch *w)
     for (; from < to; from++) {
         const struct loop_event *e = &w->report.event[from % BOARD_EVENTS];
         w->armed_once |= e->to == LADDER_APPROACH; // may be over when we look
+        w->arrived |= e->from == LADDER_HOMING && e->reason == REASON_NONE;
+        w->homed |=
+            w->src->home && (e->from == LADDER_DISARMING || e->to == LADDER_STOPPED);
         explain_event(&w->explain, &w->report, e, text, sizeof text);
         log_line(level_of(e->to), "%s", text);
     }
@@ -150,7 +180,7 @@ static int signal_received(int fd, int timeout_ms)
 static bool at_rest(const struct loop_report *r)
 {
     return r->mode <= LADDER_READY || r->mode == LADDER_STOPPED ||
-           r->mode == LADDER_ESTOP;
+           (r->mode == LADDER_ESTOP && r->at_rest);
 }
 
 // The longest braking from top speed, jerk included, and a second more.
@@ -171,10 +201,11 @@ static int come_to_rest(struct watch *w, const char *cause)
 {
     ns_t limit = clock_now_ns() + rest_limit(w->src->limits);
     bool known; // a read may lose against the loop's writes
-    sd_notify(0, "STOPPING=1");
+    watchdog_say(&w->dog, "STOPPING=1");
     atomic_fetch_or(&w->src->board->requests, BOARD_DISARM);
     do {
         poll(NULL, 0, LOOK_MS / 5);
+        look_at_loop(w);
         known = slot_read(&w->src->board->report, &w->report) != 0;
     } while (!(known && at_rest(&w->report)) && clock_now_ns() < limit);
     bool rest = known && at_rest(&w->report);
@@ -183,11 +214,14 @@ static int come_to_rest(struct watch *w, const char *cause)
     return rest ? 0 : EX_TEMPFAIL;
 }
 
-static const char *cause_to_end(const struct watch_source *src, ns_t begin_ns)
+static const char *cause_to_end(const struct watch *w, ns_t begin_ns)
 {
+    const struct watch_source *src = w->src;
     int s = signal_received(src->signals, LOOK_MS);
     if (s)
         return strsignal(s);
+    if (w->homed)
+        return w->arrived ? "its arrival at the rest pose" : "a fault on the way to rest";
     if (src->seconds > 0 && (double)(clock_now_ns() - begin_ns) >= src->seconds * 1e9)
         return "its time limit";
     return NULL;
@@ -199,13 +233,18 @@ int watch_run(const struct watch_source *src)
     if (!w)
         return EX_OSERR;
     w->src = src;
-    w->explain = (struct explain_source){src->cfg, src->board, src->infer, {0}};
+    w->explain = (struct explain_source){
+        .cfg = src->cfg, .board = src->board, .infer = src->infer, .bus = src->bus};
+    watchdog_init(&w->dog);
     ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
     const char *cause = NULL;
-    while (!(cause = cause_to_end(src, begin))) {
+    watchdog_say(&w->dog, "READY=1");
+    while (!(cause = cause_to_end(w, begin))) {
+        look_at_loop(w);
         if (slot_read(&src->board->report, &w->report)) {
             say_events(w);
             arm_when_ready(w);
+            home_when_ready(w);
             say_waiting(w);
         }
         if (clock_now_ns() < next)
@@ -215,6 +254,9 @@ int watch_run(const struct watch_source *src)
         next += NS_PER_S;
     }
     int r = come_to_rest(w, cause);
+    if (r == 0 && src->home && !w->arrived)
+        r = EX_TEMPFAIL;
+    watchdog_end(&w->dog);
     free(w);
     return r;
 }

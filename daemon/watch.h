@@ -12,6 +12,10 @@
 #include "daemon/status.h"
 #include "policy/policy.h"
 
+struct blackbox;
+struct bus;
+struct monitor;
+
 struct watch_source {
     const struct config *cfg;
     const struct guard_limits *limits;
@@ -20,8 +24,12 @@ struct watch_source {
     struct board *board;
     const struct infer *infer;
     struct status *status;
+    const struct bus *bus;
+    const struct monitor *monitor;
+    struct blackbox *blackbox;
     int signals;    // signalfd
     bool arm;       // once, as soon as READY
+    bool home;      // go to the rest pose once, as soon as READY, then end
     double seconds; // end after so long, 0 = until a signal
 };
 

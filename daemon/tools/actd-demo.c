@@ -145,6 +145,9 @@ static int start_both(struct demo *d)
     char config[PATH_MAX], rate[32];
     snprintf(config, sizeof config, "%s", d->opt.config);
     snprintf(rate, sizeof rate, "%g", d->cfg.control.rate_hz);
+    char full[PATH_MAX];
+    if (realpath(d->opt.output, full)) // black boxes belong to the rest of the output
+        setenv("XDG_STATE_HOME", full, 1);
     char *daemon[] = {"actd", "run", "-c", config, "--arm", NULL};
     char *sim[] = {"actd-sim", "--runtime",    d->cfg.runtime, "--episodes",
                    episodes,   "--seed",       seed,           "--sheet",

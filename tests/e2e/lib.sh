@@ -2,6 +2,8 @@
 # are ended by number when the test ends, however it ends.
 B=$(realpath "${BUILD:-build}")
 T=$(mktemp -d /tmp/actd-e2e.XXXXXX)
+export XDG_STATE_HOME=$T/state # black boxes
+unset LOGS_DIRECTORY
 n=0
 pids=()
 

@@ -72,6 +72,10 @@ UNUSED static void make_config(struct config *c, const char *runtime)
     c->n_joints = JOINTS;
     snprintf(c->joint[0].name, CONFIG_NAME, "lift");
     snprintf(c->joint[1].name, CONFIG_NAME, "turn");
+    for (int i = 0; i < JOINTS; i++)
+        c->joint[i].velocity = 1000;
+    c->safety.max_jump = 1000; // tests of the intake are elsewhere
+    c->joint_state.rate_hz = c->camera[0].rate_hz = 100;
 }
 
 // A PUB that can be asked whether the other side has subscribed. Its own mark is
@@ -107,6 +111,8 @@ UNUSED static bool push_command(struct fixture *f, uint64_t sequence)
     struct command c = {.sequence = sequence,
                         .n = JOINTS,
                         .made_ns = clock_now_ns(),
+                        .ttl_ns = SOON,
+                        .stalls = atomic_load(&f->board.stalls),
                         .mode = LADDER_READY,
                         .first_joint = -1};
     const uint64_t one = 1;

@@ -15,7 +15,7 @@ static void test_a_good_sample(void **state)
     connect_all(f);
     before = clock_now_ns();
     send_joints(f, 1.25);
-    EVENTUALLY(f->board.joints_received == 1);
+    EVENTUALLY(f->board.joint_mark.received == 1);
     assert_int_equal(slot_read(&f->board.joints, &s), 1);
     assert_int_equal(s.number, 1);
     assert_int_equal(s.n, JOINTS);
@@ -63,18 +63,18 @@ static void test_bad_joint_messages(void **state)
             size = n - 1;
         }
         zmq_send(f->joints, bad, size, 0);
-        EVENTUALLY(f->board.joints_refused == i);
+        EVENTUALLY(f->board.joint_mark.refused == i);
         assert_int_equal(bus_counts(f->bus).joints_refusal, kinds[i - 1]);
         assert_non_null(strstr(bus_counts(f->bus).joints_refusal_text, words[i - 1]));
-        assert_int_equal(f->board.joints_received, i - 1);
+        assert_int_equal(f->board.joint_mark.received, i - 1);
         zmq_send(f->joints, good, n, 0);
-        EVENTUALLY(f->board.joints_received == i);
+        EVENTUALLY(f->board.joint_mark.received == i);
         assert_true(newest_position(f) == position);
         zmq_send(f->joints, good, n, 0); // the same stamp again
-        EVENTUALLY(f->board.joints_duplicate == i);
+        EVENTUALLY(f->board.joint_mark.duplicate == i);
     }
-    assert_int_equal(f->board.joints_refused, 5);
-    assert_int_equal(f->board.joints_received, 5);
+    assert_int_equal(f->board.joint_mark.refused, 5);
+    assert_int_equal(f->board.joint_mark.received, 5);
 }
 
 // Of several parts: dropped whole, counted once, and what comes after is read right.
@@ -88,7 +88,7 @@ static void test_multipart_is_dropped_whole(void **state)
     assert_int_equal(start(f), 0);
     connect_all(f);
     for (int parts = 2; parts < 200; parts += 66) {
-        uint64_t refused = f->board.joints_refused;
+        uint64_t refused = f->board.joint_mark.refused;
 
         for (int i = 1; i <= parts; i++) {
             n = joints_message(f, -1, good); // each part by itself would be accepted
@@ -96,9 +96,9 @@ static void test_multipart_is_dropped_whole(void **state)
         }
         send_joints(f, parts);
         EVENTUALLY(newest_position(f) == parts);
-        assert_int_equal(f->board.joints_refused, refused + 1);
+        assert_int_equal(f->board.joint_mark.refused, refused + 1);
     }
-    assert_int_equal(f->board.joints_received, 3);
+    assert_int_equal(f->board.joint_mark.received, 3);
     zmq_send(f->frames, "x", 1, ZMQ_SNDMORE);
     zmq_send(f->frames, "y", 1, 0);
     EVENTUALLY(f->board.camera[0].refused == 1);
@@ -120,14 +120,14 @@ static void test_oversized_is_never_read(void **state)
     assert_int_equal(start(f), 0);
     connect_all(f);
     send_joints(f, 1);
-    EVENTUALLY(f->board.joints_received == 1);
+    EVENTUALLY(f->board.joint_mark.received == 1);
     zmq_send(f->joints, big, CODEC_JOINTS_MAX + 1, 0);
     for (; newest_position(f) != 2 && clock_now_ns() < until; nap(20 * NS_PER_MS))
         send_joints(f, 2); // what is sent before it is back may be lost
     assert_true(newest_position(f) == 2);
-    assert_int_equal(f->board.joints_refused, 0);
+    assert_int_equal(f->board.joint_mark.refused, 0);
     zmq_send(f->joints, big, CODEC_JOINTS_MAX, 0); // at the cap: read, and refused
-    EVENTUALLY(f->board.joints_refused == 1);
+    EVENTUALLY(f->board.joint_mark.refused == 1);
     free(big);
 }
 
@@ -170,7 +170,7 @@ static void test_newest_wins(void **state)
         send_joints(f, i);
     for (int i = 1; i <= 50; i++)
         send_frame(f, (uint8_t)i);
-    EVENTUALLY(f->board.joints_received == 300);
+    EVENTUALLY(f->board.joint_mark.received == 300);
     assert_true(newest_position(f) == 300);
     assert_true(slot_read(&f->board.history, h) > 0);
     assert_int_equal(h->count, 300);
@@ -185,7 +185,7 @@ static void test_newest_wins(void **state)
     }
     assert_int_equal(image.rgb[0], 50);
     assert_true(f->board.camera[0].received <= 50);
-    assert_int_equal(f->board.joints_refused + f->board.joints_duplicate, 0);
+    assert_int_equal(f->board.joint_mark.refused + f->board.joint_mark.duplicate, 0);
     free(h);
 }
 
@@ -217,21 +217,83 @@ static void test_every_frame_is_counted_once(void **state)
     assert_true(camera_superseded(f->camera[0]) > 0);
 }
 
+// One at a time all arrive; of what waits together only the newest, and all are accounted for.
 static void test_commands_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct bus_counts before, c;
+    uint64_t last = 1, got;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    connect_commands(f);
+    for (uint64_t i = 2; i < 200; i++) {
+        assert_true(push_command(f, i));
+        assert_int_equal(next_command(f->commands, 5000), i);
+        last = i;
+    }
+    before = bus_counts(f->bus);
+    assert_int_equal(before.superseded + before.expired + before.cut, 0);
+    for (int burst = 0; burst < 20; burst++) {
+        uint64_t newest = last + 30;
+
+        for (uint64_t i = last + 1; i <= newest; i++)
+            assert_true(push_command(f, i));
+        while ((got = next_command(f->commands, 5000)) != newest) {
+            assert_true(got > last);
+            last = got;
+        }
+        last = newest;
+    }
+    c = bus_counts(f->bus);
+    assert_int_equal(c.sent - before.sent + c.superseded, 20 * 30);
+    assert_int_equal(c.send_failed + c.expired + c.cut, 0);
+}
+
+static double ttl_of_next(void *socket)
+{
+    uint8_t buf[CODEC_COMMAND_MAX];
+    int n = zmq_recv(socket, buf, sizeof buf, 0);
+    Actd__V1__JointCommand *m =
+        n < 0 ? NULL : actd__v1__joint_command__unpack(NULL, (size_t)n, buf);
+    double ttl;
+
+    assert_non_null(m);
+    ttl = (double)m->time_to_live_ns;
+    actd__v1__joint_command__free_unpacked(m, NULL);
+    return ttl;
+}
+
+static void push_made(struct fixture *f, ns_t ago, ns_t ttl, uint32_t stalls)
+{
+    const struct command c = {.sequence = 9,
+                              .n = JOINTS,
+                              .made_ns = clock_now_ns() - ago,
+                              .ttl_ns = ttl,
+                              .stalls = stalls,
+                              .first_joint = -1};
+
+    assert_true(ring_push(&f->board.commands, &c));
+    assert_int_equal(write(f->board.command_fd, &(uint64_t){1}, 8), 8);
+}
+
+// What is too old, or made before the output was cut, stays here; what goes says how long it
+// still lives.
+static void test_old_commands_stay(void **state)
 {
     struct fixture *f = *state;
 
     assert_int_equal(start(f), 0);
     connect_all(f);
     connect_commands(f);
-    for (uint64_t first = 2; first < 500;
-         first += 30) { // fewer at once than the PUB's mark
-        for (uint64_t i = first; i < first + 30; i++)
-            assert_true(push_command(f, i));
-        for (uint64_t i = first; i < first + 30; i++)
-            assert_int_equal(next_command(f->commands, 5000), i);
-    }
-    assert_int_equal(bus_counts(f->bus).send_failed, 0);
+    push_made(f, NS_PER_S, NS_PER_S - 1, 0);
+    EVENTUALLY(bus_counts(f->bus).expired == 1);
+    atomic_store(&f->board.stalls, 1);
+    push_made(f, 0, NS_PER_S, 0);
+    EVENTUALLY(bus_counts(f->bus).cut == 1);
+    push_made(f, NS_PER_S, NS_PER_S + SOON, 1);
+    assert_in_range(ttl_of_next(f->commands), 0, SOON);
+    assert_int_equal(next_command(f->commands, 50), 0);
 }
 
 // Nobody there, or somebody who never reads: neither takes time.
@@ -243,12 +305,13 @@ static void test_slow_subscriber_never_blocks(void **state)
 
     assert_int_equal(start(f), 0);
     for (int round = 0; round < 2; round++) {
-        uint64_t sent = bus_counts(f->bus).sent;
+        uint64_t sent = bus_counts(f->bus).sent + bus_counts(f->bus).superseded;
         ns_t begin = clock_now_ns();
 
         for (uint64_t i = 1; i <= 5000; i++)
             EVENTUALLY(push_command(f, i));
-        EVENTUALLY(bus_counts(f->bus).sent == sent + 5000);
+        EVENTUALLY(bus_counts(f->bus).sent + bus_counts(f->bus).superseded ==
+                   sent + 5000);
         assert_true(clock_now_ns() - begin < SOON);
         if (round == 1)
             break;
@@ -293,7 +356,7 @@ static void test_flood_does_not_stop_commands(void **state)
                     i == 0 ? f->cfg.joint_state.endpoint : f->cfg.camera[0].endpoint);
         pthread_create(&thread[i], NULL, flood, floods[i]);
     }
-    EVENTUALLY(f->board.joints_refused > 1000);
+    EVENTUALLY(f->board.joint_mark.refused > 1000);
     EVENTUALLY(f->board.camera[0].refused > 100);
     for (uint64_t i = 2; i < 102; i++) {
         ns_t begin = clock_now_ns();
@@ -314,8 +377,8 @@ static void test_flood_does_not_stop_commands(void **state)
     assert_true(worst < SOON / 2);
 }
 
-// What is in the ring when the bus is stopped still goes out.
-static void test_stop_sends_the_rest(void **state)
+// What is in the ring when the bus is stopped still goes out: the newest of it.
+static void test_stop_sends_the_last(void **state)
 {
     struct fixture *f = *state;
 
@@ -323,14 +386,35 @@ static void test_stop_sends_the_rest(void **state)
     connect_all(f);
     connect_commands(f);
     for (uint64_t i = 2; i < 50; i++) {
-        struct command c = {.sequence = i, .n = JOINTS, .first_joint = -1};
+        struct command c = {.sequence = i,
+                            .n = JOINTS,
+                            .made_ns = clock_now_ns(),
+                            .ttl_ns = SOON,
+                            .first_joint = -1};
 
         assert_true(ring_push(&f->board.commands, &c)); // nobody is told
     }
     bus_stop(f->bus);
     f->bus = NULL;
-    for (uint64_t i = 2; i < 50; i++)
-        assert_int_equal(next_command(f->commands, 5000), i);
+    assert_int_equal(next_command(f->commands, 5000), 49);
+}
+
+// A good frame with a bad one behind it in the same drain: never lost. While the bus is in the
+// middle of a long message, or just not scheduled, they come together.
+static void test_good_frame_before_a_bad_one(void **state)
+{
+    struct fixture *f = *state;
+    struct camera_mark *m = &f->board.camera[0];
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (uint64_t i = 1; i <= 300; i++) {
+        send_frame(f, (uint8_t)i);
+        zmq_send(f->frames, "", 0, 0);
+        EVENTUALLY(m->received == i);
+        EVENTUALLY(m->refused == i);
+    }
+    assert_int_equal(camera_superseded(f->camera[0]), 0);
 }
 
 static void test_publisher(void **state)
@@ -383,7 +467,9 @@ int main(void)
         TEST(test_commands_in_order),
         TEST(test_slow_subscriber_never_blocks),
         TEST(test_flood_does_not_stop_commands),
-        TEST(test_stop_sends_the_rest),
+        TEST(test_old_commands_stay),
+        TEST(test_stop_sends_the_last),
+        TEST(test_good_frame_before_a_bad_one),
         TEST(test_publisher),
         TEST(test_priority),
     };

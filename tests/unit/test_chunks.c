@@ -315,6 +315,53 @@ static void verdicts(void **state)
     chunks_free(q);
 }
 
+// One value in the rows that may be executed, of one joint, is enough to refuse the whole chunk.
+static void beyond_the_hard_limits_is_refused_whole(void **state)
+{
+    (void)state;
+    struct chunks_config cfg = config(CHUNK_REPLACE, 10, 3, 20 * MS);
+    struct chunk_target t;
+    uint64_t id = 1, refused = 0;
+
+    cfg.hard_min[0] = -2;
+    cfg.hard_max[0] = 1.5;
+    cfg.hard_min[2] = -0.5;
+    cfg.hard_max[2] = 0; // one of the two is 0: checked
+    struct chunks *q = start(&cfg);
+    assert_int_equal(chunks_culprit(q).joint, -1);
+    assert_int_equal(push(q, make(id++, 0, 10, 3), 0), CHUNK_USED);
+    for (int row = 0; row < 12; row++)
+        for (int joint = 0; joint < 3; joint++)
+            for (int side = 0; side < 4; side++, id++) {
+                struct chunk *c = make(id, (ns_t)id * MS, 12, 3);
+                double edge = side < 2 ? cfg.hard_min[joint] : cfg.hard_max[joint];
+                float at = (float)edge, beyond = nextafterf(at, side < 2 ? -9e9f : 9e9f);
+                bool bad = side % 2 && row < 10 && joint != 1;
+
+                c->row[row * 3 + joint] = side % 2 ? beyond : at;
+                enum chunk_verdict v = push(q, c, 150 * MS);
+                assert_int_equal(v, bad ? CHUNK_OUT_OF_RANGE : CHUNK_USED);
+                refused += bad;
+                if (!bad)
+                    continue;
+                struct chunk_culprit who = chunks_culprit(q);
+                assert_true(who.joint == joint && who.row == row);
+                assert_true(who.value == (double)beyond);
+                assert_int_equal(chunks_target(q, 150 * MS, &t),
+                                 0); // the one before stays
+                assert_int_equal(t.newest_id, id - 1);
+            }
+    assert_int_equal(chunks_count(q, CHUNK_OUT_OF_RANGE), refused);
+    chunks_free(q);
+    // Not checked where both are 0, and NaN has its own verdict.
+    cfg = config(CHUNK_REPLACE, 10, 1, 20 * MS);
+    q = start(&cfg);
+    assert_int_equal(push(q, line(1, 0, 10, 1e9, 1), 0), CHUNK_USED);
+    assert_int_equal(push(q, line(2, MS, 10, NAN, 1), MS), CHUNK_NOT_FINITE);
+    assert_true(chunks_culprit(q).row == 0 && isnan(chunks_culprit(q).value));
+    chunks_free(q);
+}
+
 static void cold_start_skips_nothing(void **state)
 {
     (void)state;
@@ -330,7 +377,7 @@ static void cold_start_skips_nothing(void **state)
     assert_true(t.pos[0] == 7 && t.newest_id == 2 && t.vel[0] == 0);
     assert_int_equal(chunks_begin(q, 1500 * MS), 0);
     assert_int_equal(chunks_target(q, 1500 * MS, &t), 0);
-    assert_true(t.pos[0] == 7 && t.row == 0 && t.blended == 1 && t.seam == 0);
+    assert_true(t.pos[0] == 7 && t.row == 0 && t.blended == 1 && t.seam_max == 0);
     assert_true(value(q, 1520 * MS) == 8);
     // The next chunk has its own true anchor; order is by observation, not by re-anchoring.
     assert_int_equal(push(q, line(3, 1400 * MS, 50, 0, 1), 1600 * MS), CHUNK_USED);
@@ -370,7 +417,7 @@ static double roughness(enum chunk_mode mode, double *seam)
         }
         if (!isnan(before))
             worst = fmax(worst, fabs(t.pos[0] - before));
-        *seam = fmax(*seam, t.seam);
+        *seam = fmax(*seam, t.seam_max);
         before = t.pos[0];
     }
     chunks_free(q);
@@ -662,6 +709,11 @@ static void refuses_bad_settings(void **state)
     cfg = config(CHUNK_ENSEMBLE, 4, 3, 20 * MS);
     cfg.ensemble_coeff = NAN;
     assert_int_equal(chunks_init(&q, &cfg), -EINVAL);
+    cfg = config(CHUNK_REPLACE, 4, 3, 20 * MS);
+    cfg.hard_max[1] = -1; // below the least
+    assert_int_equal(chunks_init(&q, &cfg), -EINVAL);
+    cfg.hard_max[1] = NAN;
+    assert_int_equal(chunks_init(&q, &cfg), -EINVAL);
     assert_string_equal(chunk_verdict_name(CHUNK_NOT_FINITE), "not finite");
     assert_string_equal(chunk_verdict_name((enum chunk_verdict)CHUNK_VERDICTS), "?");
 }
@@ -675,6 +727,7 @@ int main(void)
         cmocka_unit_test(covers_its_rows_and_no_more),
         cmocka_unit_test(whole_steps_are_whole_rows),
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(beyond_the_hard_limits_is_refused_whole),
         cmocka_unit_test(cold_start_skips_nothing),
         cmocka_unit_test(crossfade_is_continuous),
         cmocka_unit_test(crossfade_by_hand),

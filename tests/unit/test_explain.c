@@ -72,7 +72,7 @@ static void names_the_stream(void **state)
     says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
     says(r, REASON_JOINTS_MISSING, -1, 0, "nothing yet on ipc:///r/joints.state",
          "driver");
-    r->board.joints_refused = 1;
+    r->board.joint_mark.refused = 1;
     says(r, REASON_JOINTS_MISSING, -1, 0, "every joint state was refused", "dropped");
     slot_write(&r->board.joints, &j);
     says(r, REASON_JOINTS_STALE, -1, 0, "250 ms old", "100 Hz");

@@ -222,117 +222,12 @@ static void stack_is_there(void **state)
     assert_true(faults >= 0 && faults <= 1); // getrusage's own first call
 }
 
-// ---- what the loop's objects may reach for ----------------------------------------------------
-
-static const char *const objects[] = {"clock",  "slot",         "ring",  "deadline",
-                                      "ladder", "limit",        "guard", "gate",
-                                      "chunks", "chunks_blend", "loop",  "loop_watch"};
-static const char *const allowed[] = {
-    // ours
-    "slot_",
-    "ring_",
-    "hist_add",
-    "schedule_",
-    "ladder_",
-    "limit_",
-    "guard_",
-    "chunks_",
-    "chunk_",
-    "loop_conditions",
-    "clock_",
-    // arithmetic and memory that is already there
-    "mem",
-    "sqrt",
-    "floor",
-    "fmin",
-    "fmax",
-    "exp",
-    "__mem",
-    "_GLOBAL_OFFSET_TABLE_",
-    // the loop's two system calls, and the stack protector
-    "write",
-    "__stack_chk_fail",
-    "__errno_location",
-    // sanitizers' own
-    "__asan_",
-    "__ubsan_",
-    "__sanitizer_",
-    "__tsan_",
-};
-// These begin like something allowed and are plain all the same.
-static const char *const plain[] = {"slot_init",    "slot_free",   "ring_init",
-                                    "ring_free",    "chunks_init", "chunks_free",
-                                    "hist_summary", "memalign"};
-
-static bool listed(const char *const *list, size_t n, const char *symbol)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(symbol, list[i], strlen(list[i])) == 0)
-            return true;
-    return false;
-}
-#define LISTED(list, symbol) listed(list, sizeof list / sizeof *list, symbol)
-
-static bool build_directory(char *dir, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", dir, size - 1);
-
-    if (n <= 0)
-        return false;
-    dir[n] = 0;
-    for (int up = 0; up < 2; up++) // BUILD/tests/test_rt
-        *strrchr(dir, '/') = 0;
-    return true;
-}
-
-static int check_object(const char *dir, const char *name)
-{
-    char command[4400], symbol[256];
-    int bad = 0, n = 0;
-    FILE *nm;
-
-    snprintf(command, sizeof command, "nm -u -P '%s/daemon/%s.o'", dir, name);
-    nm = popen(command, "r");
-    assert_non_null(nm);
-    while (fscanf(nm, "%255s%*[^\n]", symbol) == 1) {
-        n++;
-        if (LISTED(plain, symbol) || !LISTED(allowed, symbol)) {
-            printf("%s.o reaches for %s\n", name, symbol);
-            bad++;
-        }
-    }
-    assert_int_equal(pclose(nm), 0);
-    return bad;
-}
-
-static void rt_objects_reach_for_nothing(void **state)
-{
-    (void)state;
-    char dir[4096], path[4200];
-    int bad = 0;
-
-    assert_true(build_directory(dir, sizeof dir));
-    snprintf(path, sizeof path, "%s/daemon/loop.o", dir);
-    if (access(path, R_OK) != 0) {
-        printf("skipped: no objects under %s\n", dir);
-        skip();
-    }
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
-        bad += check_object(dir, objects[i]);
-    assert_int_equal(bad, 0);
-    printf("(the next line is as it should be) ");
-    assert_int_not_equal(check_object(dir, "loop_init"), 0); // the check can fail
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_threads),
-        cmocka_unit_test(fifo_is_not_inherited),
-        cmocka_unit_test(refusal_is_reported),
-        cmocka_unit_test(cores),
+        cmocka_unit_test(plain_threads),       cmocka_unit_test(fifo_is_not_inherited),
+        cmocka_unit_test(refusal_is_reported), cmocka_unit_test(cores),
         cmocka_unit_test(stack_is_there),
-        cmocka_unit_test(rt_objects_reach_for_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,14 +294,21 @@ static void achieved_is_of_commands(void **state)
 static void names_drops_with_their_reasons(void **state)
 {
     struct rig *r = *state;
-    r->board.joints_refused = 3;
-    r->board.joints_duplicate = 4;
+    r->board.joint_mark.refused = 3;
+    r->board.joint_mark.duplicate = 4;
     snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "joint turn is missing");
     of_bus.send_failed = 15;
     r->board.camera[0].refused = 5;
     snprintf(r->camera[0].why, CODEC_WHY_MAX, "no width");
     r->board.camera[1].corrupt = 6;
     r->board.camera[1].duplicate = 7;
+    r->board.joint_mark.out_of_order = 19;
+    r->board.joint_mark.clock_jumps = 20;
+    r->board.camera[0].out_of_order = 21;
+    r->board.camera[1].clock_jumps = 22;
+    of_bus.superseded = 23;
+    of_bus.expired = 24;
+    of_bus.cut = 25;
     of_infer.no_frame = 8;
     of_infer.skew = 9;
     of_infer.no_joints = 10;
@@ -327,10 +334,17 @@ static void names_drops_with_their_reasons(void **state)
                {"inference without joint state", 10},
                {"inference failed (the state is not finite)", 11},
                {"chunk ring full", 12},
-               {"vectors not finite", 13},
+               {"targets refused", 13},
                {"commands refused by the gate", 14},
                {"commands not sent", 15},
                {"commands dropped", 16},
+               {"joint states out of order", 19},
+               {"joint states: jumps of the sender's clock", 20},
+               {"front frames out of order", 21},
+               {"wrist frames: jumps of the sender's clock", 22},
+               {"commands superseded", 23},
+               {"commands too old to send", 24},
+               {"commands cut off by the monitor", 25},
                {"chunk late", 17},
                {"chunk not finite", 18}};
     const int n = sizeof all / sizeof *all;
@@ -355,11 +369,11 @@ static void names_drops_with_their_reasons(void **state)
 static void warns_of_what_is_new(void **state)
 {
     struct rig *r = *state;
-    r->board.joints_refused = 100;
+    r->board.joint_mark.refused = 100;
     snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "of two parts");
     has(publish(r), "warning: dropped: joint states refused (of two parts) +100\n");
     has_not(publish(r), "dropped:");
-    r->board.joints_refused = 102;
+    r->board.joint_mark.refused = 102;
     r->board.camera[0].corrupt = 1;
     snprintf(of_bus.joints_refusal_text, CODEC_WHY_MAX, "too long");
     has(publish(r), "warning: dropped: joint states refused (too long) +2, "
@@ -433,7 +447,7 @@ static void everything_wrong(struct rig *r)
         r->report.verdict[v] = UINT64_MAX;
     r->report.refused_vectors = r->report.gate_refusals = UINT64_MAX;
     r->report.commands_dropped = UINT64_MAX;
-    r->board.joints_refused = r->board.joints_duplicate = UINT64_MAX;
+    r->board.joint_mark.refused = r->board.joint_mark.duplicate = UINT64_MAX;
     of_bus.send_failed = UINT64_MAX;
     of_infer.no_frame = of_infer.skew = of_infer.no_joints = UINT64_MAX;
     of_infer.failed = of_infer.ring_full = UINT64_MAX;
@@ -481,7 +495,7 @@ static void tells_each_stream(void **state)
     ns_t now = clock_now_ns();
     const struct joint_sample j = {.number = 1, .capture_ns = now};
     slot_write(&r->board.joints, &j);
-    r->board.joints_received = 20;
+    r->board.joint_mark.received = 20;
     r->board.camera[0].received = 8;
     r->board.camera[0].capture_ns = now - 1500 * NS_PER_MS; // 3 periods are 100 ms
     r->board.camera[1].received = 4;
@@ -598,6 +612,56 @@ static void lives_without_report_or_publisher(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+// What there is of faults, budgets and seams goes out as it is; faults that never came are left
+// out, and a new episode is said once.
+static void tells_faults_budgets_and_seams(void **state)
+{
+    struct rig *r = *state;
+    struct faults *f = &r->report.faults;
+
+    f->active = UINT64_C(1) << REASON_JOINTS_STALE;
+    f->latched = UINT64_C(1) << REASON_OPERATOR | f->active;
+    f->of[REASON_JOINTS_STALE] = (struct fault_count){2, 30, 100, 129};
+    f->of[REASON_CAMERA_SLOW] = (struct fault_count){1, 5, 7, 11};
+    r->report.budget[BOARD_CHUNK] = (struct budget_report){.limit_ns = 100,
+                                                           .worst_ns = 300,
+                                                           .samples = 50,
+                                                           .missed = 4,
+                                                           .worst_tick = 77,
+                                                           .in_window = 3,
+                                                           .consecutive_max = 2,
+                                                           .over = true};
+    r->report.seam[1] = (struct seam_report){0.25, 1.5, 42};
+    r->report.stalls = 6;
+    const char *text = publish(r);
+    has(text, "faults: JOINTS_STALE x2, CAMERA_SLOW x1");
+    const Actd__V1__Status *m = r->got;
+    assert_int_equal(m->n_faults, 3);
+    assert_int_equal(m->faults[0]->reason, REASON_JOINTS_STALE);
+    assert_true(m->faults[0]->active && m->faults[0]->latched);
+    assert_int_equal(m->faults[0]->episodes, 2);
+    assert_int_equal(m->faults[0]->ticks, 30);
+    assert_int_equal(m->faults[0]->first_tick, 100);
+    assert_int_equal(m->faults[0]->last_tick, 129);
+    assert_int_equal(m->faults[1]->reason, REASON_OPERATOR); // latched, no condition
+    assert_true(!m->faults[1]->active && m->faults[1]->latched);
+    assert_int_equal(m->faults[2]->reason, REASON_CAMERA_SLOW);
+    assert_int_equal(m->n_budgets, BOARD_BUDGETS);
+    const Actd__V1__Budget *b = m->budgets[BOARD_CHUNK];
+    assert_string_equal(b->name, "chunk_latency");
+    assert_true(b->limit_ns == 100 && b->worst_ns == 300 && b->samples == 50 &&
+                b->missed == 4 && b->worst_tick == 77 && b->missed_in_window == 3 &&
+                b->consecutive_max == 2 && b->over);
+    assert_false(m->budgets[BOARD_TICK]->over);
+    assert_int_equal(m->n_seams, r->cfg.n_joints);
+    assert_true(m->seams[1]->max_rad == 0.25 && m->seams[1]->max_rad_s == 1.5 &&
+                m->seams[1]->tick == 42);
+    assert_int_equal(m->stalls, 6);
+    assert_null(strstr(publish(r), "faults:"));
+    f->of[REASON_CAMERA_SLOW].episodes++;
+    has(publish(r), "faults: CAMERA_SLOW x1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,6 +677,7 @@ int main(void)
         TEST(tells_histograms),
         TEST(sums_up_at_the_end),
         TEST(lives_without_report_or_publisher),
+        TEST(tells_faults_budgets_and_seams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -451,8 +451,11 @@ static void rest_is(void **state)
     for (int m = LADDER_INIT; m < LADDER_STATES; m++) {
         const struct loop_report p = {.mode = (enum ladder_state)m};
         bool moves = m == LADDER_APPROACH || m == LADDER_RUNNING || m == LADDER_HOLD ||
-                     m == LADDER_STOPPING || m == LADDER_DISARMING;
+                     m == LADDER_STOPPING || m == LADDER_DISARMING ||
+                     m == LADDER_HOMING || m == LADDER_ESTOP;
+        const struct loop_report resting = {.mode = LADDER_ESTOP, .at_rest = true};
         assert_int_equal(at_rest(&p), !moves);
+        assert_true(at_rest(&resting));
     }
 }
 
@@ -504,6 +507,9 @@ static void tells_the_manager_that_it_stops(void **state)
     begin(r);
     assert_int_equal(ended(r), 0);
     unsetenv("NOTIFY_SOCKET");
+    assert_true(recv(s, text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "READY=1");
+    memset(text, 0, sizeof text);
     assert_true(recv(s, text, sizeof text - 1, MSG_DONTWAIT) > 0);
     assert_string_equal(text, "STOPPING=1");
     close(s);

@@ -1,0 +1,15 @@
+// config_black_box: where the black box goes.
+#ifndef ACTD_CONFIG_BLACK_BOX_H
+#define ACTD_CONFIG_BLACK_BOX_H
+
+#include <stddef.h>
+
+#include "daemon/config.h"
+
+// plain; reads the environment. black_box.directory, else the service's log directory
+// ($LOGS_DIRECTORY, the first), else $XDG_STATE_HOME/actd/INSTANCE, else
+// $HOME/.local/state/actd/INSTANCE, else the directory of the sockets. Paths in the environment
+// that are not absolute do not count. 0 or -ENAMETOOLONG.
+int config_black_box(const struct config *cfg, char *out, size_t size);
+
+#endif

@@ -1,0 +1,172 @@
+// Which observation: the newest frame of the primary camera is the anchor, at its capture time
+// T. Frames of one instant arrive one after the other, so the worker gives each other camera most
+// of a period, its own or the primary's, to bring the frame that belongs to T (captured within
+// half a period of it); after that the newest must do. (Not a whole period: then the next frame
+// of the primary camera is there, and a camera that lags for good would be waited for for good.) The joints give their sample nearest to T. Each must lie
+// within max_skew of T or the inference is not made. T becomes the chunk's anchor, so what the
+// policy saw and when each row is due hang on one number, and a slow inference merely loses the
+// rows that have passed meanwhile.
+//
+// When: `continuous` starts with every new anchor; `rows` once every_rows rows have passed since
+// the last anchor, earlier if the recent latency would otherwise outlast the chunk. The latency
+// decides only when to start, never which rows to skip. Outside RUNNING the arm is at rest or
+// approaching, so a chunk is refreshed at IDLE_PERIOD_NS at the latest.
+#include <errno.h>
+
+#include "daemon/blind.h"
+#include "daemon/infer_impl.h"
+
+#define DECODE_TIMEOUT_NS (200 * NS_PER_MS) // a 1920x1200 JPEG takes about 30 ms
+#define IDLE_PERIOD_NS    (200 * NS_PER_MS)
+
+// ---- when ------------------------------------------------------------------------------------
+
+int infer_lead_rows(int every_rows, int horizon_rows, ns_t step_ns, ns_t latency_ns)
+{
+    int64_t late = (latency_ns + step_ns - 1) / step_ns;
+    int64_t latest = horizon_rows - late - 2; // 2: one row of jitter, one to blend over
+    int64_t rows = every_rows < latest ? every_rows : latest;
+    return rows < 1 ? 1 : (int)rows;
+}
+
+static ns_t recent_latency(const struct infer *w)
+{
+    ns_t worst = 0;
+    for (int i = 0; i < INFER_LATENCIES; i++)
+        worst = w->latency[i] > worst ? w->latency[i] : worst;
+    return worst;
+}
+
+static bool due(const struct infer *w, const struct loop_report *r, ns_t anchor_ns)
+{
+    if (w->cfg.trigger == TRIGGER_CONTINUOUS || w->last_anchor_ns == 0)
+        return true;
+    ns_t since = anchor_ns - w->last_anchor_ns;
+    int rows = infer_lead_rows(w->cfg.every_rows, w->cfg.horizon_rows, w->cfg.step_ns,
+                               recent_latency(w));
+    bool running = r->mode == LADDER_RUNNING;
+    // Half a step of slack: frames come at the policy rate and jitter around it.
+    ns_t wait = rows * w->cfg.step_ns - w->cfg.step_ns / 2;
+    if ((running || r->mode == LADDER_HOLD) && r->chunk_remaining <= 0)
+        return true; // starving: do not wait for the trigger
+    return since >= (running || wait < IDLE_PERIOD_NS ? wait : IDLE_PERIOD_NS);
+}
+
+// Has every camera brought the frame that belongs to the anchor, or had its time to?
+static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_ns)
+{
+    ns_t primary = w->cfg.camera_period_ns[w->binding->primary];
+    for (int i = 0; i < w->info->n_cameras; i++) {
+        int c = w->binding->camera_of[i];
+        ns_t period = w->cfg.camera_period_ns[c];
+        ns_t wait = period < primary ? period : primary;
+        ns_t capture =
+            atomic_load_explicit(&w->board->camera[c].capture_ns, memory_order_relaxed);
+        if (capture < anchor_ns - period / 2 && since_received_ns < wait / 4 * 3)
+            return false;
+    }
+    return true;
+}
+
+bool infer_due(const struct infer *w, ns_t now_ns)
+{
+    const struct camera_mark *m = &w->board->camera[w->binding->primary];
+    ns_t capture = atomic_load_explicit(&m->capture_ns, memory_order_relaxed);
+    ns_t received = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
+    struct loop_report r;
+    if (w->since_ns != 0 || capture == 0 || capture <= w->last_anchor_ns)
+        return false;
+    if (!slot_read(&w->board->report, &r) || !r.wants_inference)
+        return false;
+    return due(w, &r, capture) && complete(w, capture, now_ns - received);
+}
+
+// ---- what ------------------------------------------------------------------------------------
+
+static int decode_all(struct infer *w)
+{
+    int n = w->info->n_cameras;
+    for (int i = 0; i < n; i++)
+        camera_request(w->cameras[w->binding->camera_of[i]]);
+    for (int i = 0; i < n; i++) {
+        struct camera *c = w->cameras[w->binding->camera_of[i]];
+        if (camera_wait(c, DECODE_TIMEOUT_NS, &w->image[i], &w->capture_ns[i]))
+            return -ENODATA;
+    }
+    return 0;
+}
+
+static ns_t distance(ns_t a, ns_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+// The joint sample nearest to T, or NULL when none is within max_skew.
+static const struct joint_sample *nearest_joints(struct infer *w, ns_t t)
+{
+    const struct joint_sample *best = NULL;
+    if (!slot_read(&w->board->history, &w->history))
+        return NULL;
+    uint64_t n = w->history.count < BOARD_HISTORY ? w->history.count : BOARD_HISTORY;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct joint_sample *s = &w->history.sample[i];
+        if (!best || distance(s->capture_ns, t) < distance(best->capture_ns, t))
+            best = s;
+    }
+    return best && distance(best->capture_ns, t) <= w->cfg.max_skew_ns ? best : NULL;
+}
+
+// Capture times of the frames: the primary camera's is the anchor.
+static void date(struct infer *w)
+{
+    int primary = 0;
+    for (int i = 0; i < w->info->n_cameras; i++)
+        if (w->binding->camera_of[i] == w->binding->primary)
+            primary = i;
+    w->anchor_ns = w->oldest_ns = w->capture_ns[primary];
+    for (int i = 0; i < w->info->n_cameras; i++)
+        if (w->capture_ns[i] < w->oldest_ns)
+            w->oldest_ns = w->capture_ns[i];
+}
+
+static bool skewed(const struct infer *w)
+{
+    for (int i = 0; i < w->info->n_cameras; i++)
+        if (distance(w->capture_ns[i], w->anchor_ns) > w->cfg.max_skew_ns)
+            return !BLIND(BLIND_SKEW);
+    return false;
+}
+
+static enum board_starved gather(struct infer *w)
+{
+    if (decode_all(w)) {
+        w->counts.no_frame++;
+        return BOARD_NO_FRAME;
+    }
+    date(w);
+    // The new frame turned out corrupt, and is counted as that: the one before it is still the
+    // newest.
+    if (w->anchor_ns <= w->last_anchor_ns)
+        return BOARD_NO_FRAME;
+    if (skewed(w)) {
+        w->counts.skew++;
+        return BOARD_SKEW;
+    }
+    const struct joint_sample *s = nearest_joints(w, w->anchor_ns);
+    if (!s) {
+        w->counts.no_joints++;
+        return BOARD_NO_JOINTS;
+    }
+    binding_state(w->binding, s->pos, w->state);
+    return BOARD_FED;
+}
+
+int infer_observe(struct infer *w)
+{
+    enum board_starved why = gather(w);
+    atomic_store_explicit(&w->board->starved, (int)why, memory_order_relaxed);
+    if (why != BOARD_FED)
+        return -ENODATA;
+    w->last_anchor_ns = w->anchor_ns;
+    return 0;
+}

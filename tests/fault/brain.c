@@ -1,0 +1,274 @@
+// The policy's side: the worker's own steps in virtual time, and in the place of the policy a
+// script whose answers are a simple function of time or of the measured pose, so that every row
+// of every chunk is known. BRAIN_ACT puts a real policy there, with random weights.
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fault/world_impl.h"
+#include "tests/unit/act_fixture.h"
+
+#define POLL_NS NS_PER_MS // as the worker's
+#define TURN    6.283185307179586
+
+struct brain_state {
+    struct world *world;
+    struct infer *infer;
+    struct policy *policy; // BRAIN_ACT
+    char dir[64];
+    struct policy_info info; // of the script
+    struct binding binding;
+    bool thinking;
+    ns_t poll_ns, done_ns;
+    uint64_t last_id;
+};
+
+// ---- the script ------------------------------------------------------------------------------
+
+static void sine(const struct world *w, ns_t anchor, float *actions)
+{
+    int n = w->cfg.loop.joints;
+
+    for (int r = 0; r < w->cfg.rows; r++)
+        for (int j = 0; j < n; j++) {
+            ns_t at = anchor + r * w->cfg.loop.chunks.step_ns - WORLD_START_NS;
+            double turns = w->cfg.frequency_hz * (double)at / (double)NS_PER_S;
+
+            actions[r * n + j] = (float)(w->cfg.amplitude * sin(TURN * turns + 0.7 * j));
+        }
+}
+
+static void goal(const struct world *w, const float *state, float *actions)
+{
+    double step_s = (double)w->cfg.loop.chunks.step_ns / (double)NS_PER_S;
+    int n = w->cfg.loop.joints;
+
+    for (int r = 0; r < w->cfg.rows; r++)
+        for (int j = 0; j < n; j++) {
+            double way = w->cfg.goal[j] - (double)state[j];
+            double most = w->cfg.goal_speed * step_s * r;
+
+            actions[r * n + j] = (float)((double)state[j] + fmax(-most, fmin(most, way)));
+        }
+}
+
+// ---- what is wrong with it -------------------------------------------------------------------
+
+static void spoil(struct world *w, const struct injection *one, float *actions)
+{
+    int n = w->cfg.loop.joints, all = w->cfg.rows * n;
+    int at = (int)(injector_random32(&w->injector.random) % (uint32_t)all);
+    bool wrong = one->verb == VERB_WRONG;
+
+    if (one->verb == VERB_GARBAGE || (wrong && one->variant == POLICY_NAN))
+        actions[at] = NAN;
+    if (wrong && one->variant == POLICY_INFINITE)
+        actions[at] = INFINITY;
+    for (int i = 0; i < all && wrong; i++) {
+        if (one->variant == POLICY_HUGE)
+            actions[i] = (float)one->magnitude;
+        if (one->variant == POLICY_ZEROS)
+            actions[i] = 0;
+        if (one->variant == POLICY_FAR)
+            actions[i] += (float)one->magnitude;
+    }
+}
+
+static int script(void *self, const struct policy_observation *obs, float *actions)
+{
+    struct brain_state *b = self;
+    struct world *w = b->world;
+    const struct injection *one = world_wrong(w, INJECT_POLICY, 0, w->now);
+
+    if (one && one->verb == VERB_WRONG && one->variant == POLICY_FAILS)
+        return -EIO;
+    if (one && one->verb == VERB_INTERMITTENT &&
+        injector_random01(&w->injector.random) < one->magnitude)
+        return -EIO;
+    if (w->cfg.brain == BRAIN_ACT) {
+        int rc = policy_infer(b->policy, obs, actions, NULL);
+
+        if (rc != 0)
+            return rc;
+    } else if (w->cfg.brain == BRAIN_GOAL) {
+        goal(w, obs->state, actions);
+    } else {
+        sine(w, atomic_load(&w->board.camera[0].capture_ns), actions);
+    }
+    if (one) {
+        w->injector.hits++;
+        spoil(w, one, actions);
+    }
+    return 0;
+}
+
+static const char *why(void *self)
+{
+    struct brain_state *b = self;
+
+    return b->policy ? policy_last_error(b->policy) : "the script says so";
+}
+
+// ---- steps -----------------------------------------------------------------------------------
+
+static ns_t takes(const struct world *w)
+{
+    const struct injection *one = world_wrong(w, INJECT_POLICY, 0, w->now);
+
+    if (one && one->verb == VERB_SLOW)
+        return (ns_t)(one->magnitude * (double)w->cfg.latency_ns);
+    if (one && one->verb == VERB_DELAYED)
+        return w->cfg.latency_ns + (ns_t)(one->magnitude * (double)NS_PER_MS);
+    return w->cfg.latency_ns;
+}
+
+ns_t brain_due_ns(const struct world *w)
+{
+    const struct brain_state *b = w->in->brain;
+    const struct injection *one;
+
+    if (!b->thinking)
+        return b->poll_ns;
+    one = world_wrong(w, INJECT_POLICY, 0, b->done_ns > w->now ? b->done_ns : w->now);
+    if (!one || one->verb != VERB_OFF)
+        return b->done_ns;
+    return one->ticks == 0 ? NEVER
+                           : w->schedule.start_ns + (ns_t)(one->from + one->ticks) *
+                                                        w->schedule.period_ns;
+}
+
+static void begin(struct world *w, struct brain_state *b)
+{
+    b->poll_ns = w->now + POLL_NS;
+    if (!infer_due(b->infer, w->now) || infer_observe(b->infer) != 0)
+        return;
+    (void)infer_think(b->infer, w->now);
+    b->thinking = true;
+    b->done_ns = w->now + takes(w);
+    w->inferences++;
+}
+
+// What only the header of a chunk can have wrong. It lies in the ring: the loop has not had it.
+static void spoil_header(struct world *w, struct chunk *c, uint64_t last_id)
+{
+    const struct injection *one = world_wrong(w, INJECT_POLICY, 0, w->now);
+
+    if (!one || one->verb != VERB_WRONG)
+        return;
+    if (one->variant == POLICY_WIDTH)
+        c->joints--;
+    if (one->variant == POLICY_NO_ROWS)
+        c->rows = 0;
+    if (one->variant == POLICY_SAME_ID)
+        c->id = last_id;
+}
+
+static void finish(struct world *w, struct brain_state *b)
+{
+    struct chunk *c;
+
+    b->thinking = false;
+    b->poll_ns = w->now + POLL_NS;
+    c = ring_reserve(&w->board.chunks); // where it will lie
+    infer_finish(b->infer, w->now);
+    if (!c || c->ready_ns != w->now)
+        return; // there was no room, or it failed
+    spoil_header(w, c, b->last_id);
+    b->last_id = c->id;
+    w->chunk[c->id % WORLD_CHUNKS] = (struct world_chunk){
+        c->id, c->anchor_ns, c->oldest_ns, c->ready_ns, c->rows, c->joints};
+    if (w->hooks.thought)
+        w->hooks.thought(w->hooks.arg, w, c);
+}
+
+void brain_turn(struct world *w)
+{
+    struct brain_state *b = w->in->brain;
+
+    if (b->thinking)
+        finish(w, b);
+    else
+        begin(w, b);
+}
+
+// ---- plain -----------------------------------------------------------------------------------
+
+static int load_act(struct world *w, struct brain_state *b)
+{
+    struct act_fixture f = act_fixture_tiny();
+    const struct policy_options opt = {.threads = 1};
+    struct policy_error err = {{0}};
+
+    f.chunk_size = f.n_action_steps = w->cfg.rows;
+    f.state_dim = f.action_dim = w->cfg.loop.joints;
+    f.n_cameras = WORLD_CAMERAS;
+    for (int i = 0; i < WORLD_CAMERAS; i++)
+        f.camera[i] = (struct act_fixture_camera){
+            i ? "observation.images.wrist" : "observation.images.front", WORLD_SIDE,
+            WORLD_SIDE};
+    f.action_scale = 0.1f;
+    snprintf(b->dir, sizeof b->dir, "/tmp/actd-fault-act.XXXXXX");
+    if (!mkdtemp(b->dir) || act_fixture_write(b->dir, &f))
+        return -EIO;
+    return policy_load(&b->policy, b->dir, &opt, &err);
+}
+
+static void describe(struct world *w, struct brain_state *b)
+{
+    int n = w->cfg.loop.joints;
+
+    b->info.n_cameras = b->policy ? WORLD_CAMERAS : w->cfg.loop.n_cameras;
+    b->info.state_dim = b->info.action_dim = n;
+    b->info.chunk_size = w->cfg.rows;
+    b->binding = (struct binding){.n = n, .n_state = n};
+    for (int i = 0; i < n; i++) {
+        b->binding.state_of[i] = b->binding.joint_of[i] = i;
+        b->binding.scale[i] = 1;
+    }
+    for (int i = 0; i < WORLD_CAMERAS; i++)
+        b->binding.camera_of[i] = i;
+}
+
+int brain_new(struct world *w)
+{
+    struct brain_state *b = calloc(1, sizeof *b);
+    struct infer_config c = {.trigger = TRIGGER_ROWS,
+                             .every_rows = w->cfg.every_rows,
+                             .horizon_rows = w->cfg.loop.chunks.rows,
+                             .step_ns = w->cfg.loop.chunks.step_ns,
+                             .max_skew_ns = w->cfg.max_skew_ns,
+                             .cpu_not = -1};
+    struct infer_brain brain = {script, why, b};
+    int rc = 0;
+
+    w->in->brain = b;
+    if (!b)
+        return -ENOMEM;
+    b->world = w;
+    b->poll_ns = w->now;
+    memcpy(c.camera_period_ns, w->cfg.loop.camera_period_ns, sizeof c.camera_period_ns);
+    if (w->cfg.brain == BRAIN_ACT)
+        rc = load_act(w, b);
+    describe(w, b);
+    return rc ? rc : infer_new(&b->infer, &c, &b->info, &brain, &b->binding, w->camera,
+                               &w->board);
+}
+
+void brain_free(struct world *w)
+{
+    struct brain_state *b = w->in->brain;
+
+    if (!b)
+        return;
+    infer_free(b->infer);
+    policy_free(b->policy);
+    if (b->dir[0])
+        act_fixture_remove(b->dir);
+    free(b);
+}
+
+const struct infer_counts *world_infer_counts(const struct world *w)
+{
+    return infer_counts(w->in->brain->infer);
+}

@@ -1,0 +1,251 @@
+// The chunk rule of the checker: which chunks are in time at an instant, what each of them wants
+// there, and whether the command can have come from them. A blend of chunks, whatever its mode,
+// lies between the least and the most that one of them wants.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actd/v1/joint_command.pb-c.h"
+#include "tests/fault/checker_impl.h"
+
+#define TARGET_SLACK 1e-9 // rad, of a sum of a few hundred weighted terms
+#define ROW_SLACK    1e-9 // rows
+#define FEW          8 // chunks in time; with more only one joint per tick is looked at
+
+static int64_t rows_end(const struct checker *c, const struct checker_offer *o)
+{
+    return o->anchor_ns + o->rows * c->cfg.step_ns;
+}
+
+static int64_t oldest(const struct checker *c, const struct checker_offer *o)
+{
+    return c->cfg.max_age_ns > 0 ? c->cfg.max_age_ns : o->rows * c->cfg.step_ns;
+}
+
+static bool in_time(const struct checker *c, const struct checker_offer *o, int64_t now)
+{
+    return o->usable && now >= o->anchor_ns && now < rows_end(c, o) &&
+           now - o->seen_ns <= oldest(c, o);
+}
+
+// ---- on offer --------------------------------------------------------------------------------
+
+// Those that ended long ago; the others are kept so that their use can be told from an invention.
+static void forget(struct checker *c, int64_t now)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->n_chunks; i++) {
+        struct checker_offer *o = &c->chunk[i];
+
+        if (now > rows_end(c, o) + o->rows * c->cfg.step_ns && o->id != c->chunk_id)
+            free(o->row);
+        else
+            c->chunk[kept++] = *o;
+    }
+    c->n_chunks = kept;
+}
+
+static struct checker_offer *room(struct checker *c)
+{
+    struct checker_offer *more;
+
+    if (c->n_chunks < c->room)
+        return &c->chunk[c->n_chunks++];
+    more = realloc(c->chunk, (2 * c->room + 16) * sizeof *more);
+    if (!more)
+        return NULL;
+    c->chunk = more;
+    c->room = 2 * c->room + 16;
+    return &c->chunk[c->n_chunks++];
+}
+
+static bool all_finite(const float *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(row[i]))
+            return false;
+    return true;
+}
+
+void checker_chunk(struct checker *c, uint64_t id, int64_t anchor_ns, int rows,
+                   int joints, const float *row, int64_t now)
+{
+    size_t n = rows > 0 && joints > 0 ? (size_t)rows * (size_t)joints : 0;
+    struct checker_offer *o;
+
+    forget(c, now);
+    o = room(c);
+    if (!o)
+        return;
+    *o = (struct checker_offer){.id = id,
+                                .seen_ns = anchor_ns,
+                                .anchor_ns = anchor_ns,
+                                .rows = rows < c->cfg.rows ? rows : c->cfg.rows,
+                                .joints = joints,
+                                .row = malloc((n + 1) * sizeof *o->row)};
+    o->usable = n > 0 && joints == c->cfg.joints && o->row && all_finite(row, n);
+    if (o->row && n > 0)
+        memcpy(o->row, row, n * sizeof *row);
+}
+
+// ---- what one of them wants ------------------------------------------------------------------
+
+static double value(const struct checker_offer *o, int row, int joint)
+{
+    return (double)o->row[row * o->joints + joint];
+}
+
+// Catmull-Rom as the cubic through four points at -1, 0, 1, 2, Hermite form; one-sided at the
+// first row, at rest in the last.
+static double cubic(const struct checker_offer *o, int row, double x, int joint)
+{
+    double p = value(o, row, joint), q = value(o, row + 1, joint);
+    double leave = row > 0 ? (q - value(o, row - 1, joint)) / 2 : q - p;
+    double arrive = row + 2 < o->rows ? (value(o, row + 2, joint) - p) / 2 : 0;
+    double y = 1 - x;
+
+    return p * y * y * (1 + 2 * x) + q * x * x * (1 + 2 * y) + leave * x * y * y -
+           arrive * x * x * y;
+}
+
+static double wants(const struct checker *c, const struct checker_offer *o, int64_t now,
+                    int joint)
+{
+    int64_t since = now - o->anchor_ns;
+    int row = (int)(since / c->cfg.step_ns);
+    double x = (double)(since - row * c->cfg.step_ns) / (double)c->cfg.step_ns;
+
+    if (row + 1 >= o->rows || !c->cfg.blend[joint] ||
+        c->cfg.interpolation == CHECKER_HOLD_ROWS)
+        return value(o, row, joint);
+    if (c->cfg.interpolation == CHECKER_CUBIC)
+        return cubic(o, row, x, joint);
+    return value(o, row, joint) * (1 - x) + value(o, row + 1, joint) * x;
+}
+
+// ---- the command -----------------------------------------------------------------------------
+
+static double place(const struct checker *c, const struct checker_offer *o, int64_t now)
+{
+    return (double)(now - o->anchor_ns) / (double)c->cfg.step_ns;
+}
+
+// Which offer of this number the command can be from: a policy gone wrong may use one twice.
+static struct checker_offer *find(struct checker *c, const struct checker_command *m,
+                                  int64_t now)
+{
+    struct checker_offer *best = NULL;
+
+    for (size_t i = c->n_chunks; i-- > 0;) {
+        struct checker_offer *o = &c->chunk[i];
+        bool here = m->mode != ACTD__V1__MODE__MODE_RUNNING || c->begins ||
+                    fabs(place(c, o, now) - m->chunk_row) <= ROW_SLACK;
+
+        if (o->id == m->chunk_id && (!best || (here && in_time(c, o, now))))
+            best = o;
+    }
+    return best;
+}
+
+void checker_chunks_step(struct checker *c, int from)
+{
+    c->begins =
+        c->mode == ACTD__V1__MODE__MODE_RUNNING && from == ACTD__V1__MODE__MODE_APPROACH;
+    if (c->begins || c->mode != ACTD__V1__MODE__MODE_RUNNING)
+        c->chunk_id = 0;
+}
+
+// Execution begins: the chunk's row 0 is for now, and no older chunk has a part in it.
+static void begin(struct checker *c, struct checker_offer *o, int64_t now)
+{
+    if (!in_time(c, o, now))
+        checker_blame(c, CHECK_CHUNK_END,
+                      "execution begins with chunk %" PRIu64 ", ended", o->id);
+    o->anchor_ns = now;
+    for (size_t i = 0; i < c->n_chunks; i++)
+        if (&c->chunk[i] != o)
+            c->chunk[i].usable = false;
+    c->begins = false;
+}
+
+static void judge_place(struct checker *c, const struct checker_offer *o, double said,
+                        int64_t now)
+{
+    double row = place(c, o, now);
+
+    if (!o->usable)
+        checker_blame(c, CHECK_CHUNK_UNKNOWN, "chunk %" PRIu64 " is not usable", o->id);
+    if (now < o->anchor_ns || now >= rows_end(c, o))
+        checker_blame(c, CHECK_CHUNK_END, "chunk %" PRIu64 " of %d rows, row %.6f", o->id,
+                      o->rows, row);
+    if (now - o->seen_ns > oldest(c, o))
+        checker_blame(c, CHECK_CHUNK_AGE, "chunk %" PRIu64 ", seen %" PRId64 " ns ago",
+                      o->id, now - o->seen_ns);
+    if (c->mode == ACTD__V1__MODE__MODE_RUNNING && fabs(said - row) > ROW_SLACK)
+        checker_blame(c, CHECK_CHUNK_ROW, "chunk %" PRIu64 ": row %.9f, not %.9f", o->id,
+                      said, row);
+    if (c->mode == ACTD__V1__MODE__MODE_APPROACH && said != 0)
+        checker_blame(c, CHECK_CHUNK_ROW, "chunk %" PRIu64 ": row %.9f, not 0", o->id,
+                      said);
+}
+
+static void judge_target(struct checker *c, const struct checker_offer *newest,
+                         double wanted, int joint, int64_t now)
+{
+    double least = wants(c, newest, now, joint), most = least;
+
+    for (size_t i = 0; i < c->n_chunks && c->cfg.blend[joint]; i++)
+        if (in_time(c, &c->chunk[i], now)) {
+            double w = wants(c, &c->chunk[i], now, joint);
+
+            least = fmin(least, w);
+            most = fmax(most, w);
+        }
+    if (!(wanted >= least - TARGET_SLACK && wanted <= most + TARGET_SLACK))
+        checker_blame(c, CHECK_CHUNK_WANTED,
+                      "joint %d: %.9g, the chunks say %.9g to %.9g", joint, wanted, least,
+                      most);
+}
+
+static void judge_targets(struct checker *c, const struct checker_offer *newest,
+                          const struct checker_command *m, int64_t now)
+{
+    int n = c->cfg.joints, only = (int)(c->tick % (uint64_t)n);
+    bool all = c->n_chunks <= FEW;
+
+    if (!in_time(c, newest, now))
+        return; // said already
+    for (int i = all ? 0 : only; i < (all ? n : only + 1); i++)
+        if (c->mode == ACTD__V1__MODE__MODE_RUNNING)
+            judge_target(c, newest, m->wanted[i], i, now);
+        else if (m->wanted[i] != value(newest, 0, i))
+            checker_blame(c, CHECK_CHUNK_WANTED, "joint %d: %.9g, row 0 says %.9g", i,
+                          m->wanted[i], value(newest, 0, i));
+}
+
+void checker_chunks_judge(struct checker *c, const struct checker_command *m, int64_t now)
+{
+    struct checker_offer *o = m->chunk_id ? find(c, m, now) : NULL;
+
+    if (m->mode == ACTD__V1__MODE__MODE_RUNNING && m->chunk_id == 0)
+        checker_blame(c, CHECK_CHUNK_NONE, "RUNNING");
+    if (m->chunk_id == 0)
+        return;
+    if (!o) {
+        checker_blame(c, CHECK_CHUNK_UNKNOWN, "chunk %" PRIu64 " was never offered",
+                      m->chunk_id);
+        return;
+    }
+    if (m->chunk_id < c->chunk_id)
+        checker_blame(c, CHECK_CHUNK_ORDER, "from %" PRIu64 " to %" PRIu64, c->chunk_id,
+                      m->chunk_id);
+    if (c->begins)
+        begin(c, o, now);
+    judge_place(c, o, m->chunk_row, now);
+    if (o->usable)
+        judge_targets(c, o, m, now);
+    if (m->mode == ACTD__V1__MODE__MODE_RUNNING)
+        c->chunk_id = m->chunk_id;
+}

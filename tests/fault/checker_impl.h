@@ -1,0 +1,62 @@
+// What the files of the checker share. Nobody else includes this.
+#ifndef TEST_FAULT_CHECKER_IMPL_H
+#define TEST_FAULT_CHECKER_IMPL_H
+
+#include <stddef.h>
+
+#include "tests/fault/checker.h"
+
+struct checker_offer { // a chunk
+    uint64_t id;
+    int64_t seen_ns, anchor_ns; // the anchor may be moved once, when execution begins
+    int rows, joints;           // rows that may be used
+    bool usable;                // right width, all finite
+    float *row;                 // (rows, joints)
+};
+
+struct checker_life { // of a command
+    struct checker_command command;
+    int64_t sent_ttl_ns, received_ns; // 0 = not yet
+};
+
+struct checker {
+    struct checker_config cfg;
+    double dt; // s, the nominal period
+
+    // Ticks.
+    uint64_t executed, tick;
+    int64_t first_ns; // when tick 0 was due
+
+    // The ladder.
+    int mode, command_mode; // now, and of the command before
+    int64_t since_ns;       // in this mode
+    uint64_t commands_in_mode;
+    bool armed; // since the start at least once
+
+    // Commands: as published last, backward differences over one nominal period.
+    uint64_t sequence, received;
+    double pos[CHECKER_JOINTS], vel[CHECKER_JOINTS], acc[CHECKER_JOINTS];
+    double stop_from[CHECKER_JOINTS];            // rad/s when the stop began
+    struct checker_life life[CHECKER_PUBLISHED]; // by sequence, the newest
+
+    // Chunks on offer, and the one in use.
+    struct checker_offer *chunk;
+    size_t n_chunks, room;
+    uint64_t chunk_id;
+    bool begins; // the next command in RUNNING is the first of an execution
+
+    // Verdicts.
+    uint64_t violations, count[CHECKER_RULES];
+    char first[256];
+};
+
+void checker_blame(struct checker *c, enum checker_rule rule, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// checker_chunks.c. The mode changed: from what.
+void checker_chunks_step(struct checker *c, int from);
+// One finite command.
+void checker_chunks_judge(struct checker *c, const struct checker_command *m,
+                          int64_t now);
+
+#endif

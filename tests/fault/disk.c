@@ -1,0 +1,3 @@
+#include "tests/fault/matrix.h"
+
+const struct scenario_group group_disk = {"disk", NULL, 0};

@@ -1,0 +1,193 @@
+// Faults of the joint states: 100 Hz, one period is two ticks of 5 ms. The injection begins in a
+// tick that a message is due in, so the last good one is 9 ms old then (1 ms under way).
+#include <math.h>
+
+#include "tests/fault/matrix.h"
+
+#define OFF(n)     {.target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = (n)}
+#define GARBAGE(v) {.target = INJECT_JOINTS, .verb = VERB_GARBAGE, .variant = (v), .ticks = 100}
+#define WRONG(v, n, m)                                                    \
+    {                                                                     \
+        .target = INJECT_JOINTS, .verb = VERB_WRONG, .variant = (v),      \
+        .index = 1, .ticks = (n), .magnitude = (m)                        \
+    }
+
+static bool flagged(struct probe *p)
+{
+    return world_report(p->w)->degraded;
+}
+
+static const char *flag_went(struct probe *p)
+{
+    return world_report(p->w)->degraded ? "still degraded" : NULL;
+}
+
+static bool refused(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->refused) > 0;
+}
+
+static const char *one_refused(struct probe *p)
+{
+    if (atomic_load(&JOINT_MARK(p)->refused) != 1)
+        return "not exactly one was refused";
+    return world_report(p->w)->degraded ? "still degraded" : NULL;
+}
+
+static bool counted_duplicate(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->duplicate) > 0;
+}
+
+static const char *all_duplicates(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->duplicate) == 50 ? NULL
+                                                        : "not 50 duplicates counted";
+}
+
+static const char *duplicates(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->duplicate) >= 100 ? NULL : "duplicates not counted";
+}
+
+static bool counted_order(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->out_of_order) > 0;
+}
+
+static const char *all_reordered(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->out_of_order) == 25 ? NULL
+                                                           : "not 25 of 50 out of order";
+}
+
+static bool counted_clock(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->clock_jumps) > 0;
+}
+
+static const char *one_clock_jump(struct probe *p)
+{
+    return atomic_load(&JOINT_MARK(p)->clock_jumps) == 1 ? NULL : "not one step counted";
+}
+
+// HOLD must end 200 ms after it began: 40 ticks.
+static const char *hold_took_40(struct probe *p)
+{
+    return p->entered[LADDER_STOPPING] - p->entered[LADDER_HOLD] == 40
+               ? NULL
+               : "HOLD did not last 200 ms";
+}
+
+static const struct scenario of[] = {
+    {.name = "joints off, 20 ms", .bound = "flag after 2 periods",
+     .detector = BLIND_JOINTS_AGE, .inject = OFF(4), .seen = flagged, .least = 3,
+     .most = 3, .recovery = RUNS_ON, .check = flag_went},
+    {.name = "joints off, 60 ms", .bound = "HOLD after 3 periods",
+     .detector = BLIND_JOINTS_AGE, .inject = OFF(12), .reason = REASON_JOINTS_STALE,
+     .least = 5, .most = 5, .path = "HOLD RUNNING", .recovery = RETURNS},
+    {.name = "joints off", .bound = "STOPPING after 100 ms", .detector = BLIND_JOINTS_AGE,
+     .inject = OFF(200), .reason = REASON_JOINTS_STALE, .least = 5, .most = 5,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints delayed by 60 ms", .bound = "HOLD expires after 200 ms",
+     .detector = BLIND_HOLD_EXPIRES,
+     .inject = {.target = INJECT_JOINTS, .verb = VERB_DELAYED, .magnitude = 60, .ticks = 200},
+     .reason = REASON_JOINTS_STALE, .least = 5, .most = 5,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .check = hold_took_40},
+    {.name = "joints stuck, one message for ever", .bound = "as off, and counted",
+     .detector = BLIND_JOINTS_DUPLICATE,
+     .inject = {.target = INJECT_JOINTS, .verb = VERB_STUCK, .ticks = 200},
+     .reason = REASON_JOINTS_STALE, .least = 5, .most = 5,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .check = duplicates},
+    {.name = "joints slow, 50 Hz", .bound = "< 90 % of 100 samples",
+     .detector = BLIND_STREAM_RATE,
+     .inject = {.target = INJECT_JOINTS, .verb = VERB_SLOW, .magnitude = 2, .ticks = 300},
+     .reason = REASON_JOINTS_SLOW, .least = 47, .most = 47, .recovery = RUNS_ON,
+     .settle = 400},
+    {.name = "joints NaN, once", .bound = "refused",
+     .detector = BLIND_JOINTS_FINITE, .inject = WRONG(JOINTS_NAN, 1, 0), .seen = refused,
+     .least = 1, .most = 1, .recovery = RUNS_ON, .check = one_refused},
+    {.name = "joints NaN", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
+     .inject = WRONG(JOINTS_NAN, 200, 0), .reason = REASON_JOINTS_NOT_FINITE, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints +infinity", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
+     .inject = WRONG(JOINTS_INFINITE, 200, 1), .reason = REASON_JOINTS_NOT_FINITE,
+     .least = 5, .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints -infinity", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
+     .inject = WRONG(JOINTS_INFINITE, 200, -1), .reason = REASON_JOINTS_NOT_FINITE,
+     .least = 5, .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints 1e30 rad", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
+     .inject = WRONG(JOINTS_HUGE, 200, 0), .reason = REASON_JOINTS_NOT_FINITE, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints with a NaN velocity", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_FINITE, .inject = WRONG(JOINTS_VELOCITY_NAN, 200, 0),
+     .reason = REASON_JOINTS_NOT_FINITE, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joint jumps 1 rad, once", .bound = "refused",
+     .detector = BLIND_JOINTS_JUMP, .inject = WRONG(JOINTS_OFFSET, 1, 1.0),
+     .seen = refused, .least = 1, .most = 1, .recovery = RUNS_ON, .check = one_refused},
+    {.name = "joint jumps 1 rad", .bound = "3 in a row", .detector = BLIND_JOINTS_JUMP,
+     .inject = WRONG(JOINTS_OFFSET, 200, 1.0), .reason = REASON_JOINTS_JUMP, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
+    {.name = "a joint less", .bound = "3 in a row", .detector = BLIND_JOINTS_FORM,
+     .inject = WRONG(JOINTS_ONE_LESS, 200, 0), .reason = REASON_JOINTS_INVALID,
+     .least = 5, .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "a joint more", .bound = "3 in a row", .detector = BLIND_JOINTS_FORM,
+     .inject = WRONG(JOINTS_ONE_MORE, 200, 0), .reason = REASON_JOINTS_INVALID,
+     .least = 5, .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "a joint renamed", .bound = "3 in a row", .detector = BLIND_JOINTS_FORM,
+     .inject = WRONG(JOINTS_RENAMED, 200, 0), .reason = REASON_JOINTS_INVALID, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "a joint twice, another missing", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_FORM, .inject = WRONG(JOINTS_TWICE, 200, 0),
+     .reason = REASON_JOINTS_INVALID, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: random bytes", .bound = "3 in a row", .detector = BLIND_JOINTS_FORM,
+     .inject = GARBAGE(JOINTS_RANDOM), .reason = REASON_JOINTS_INVALID, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: truncated", .bound = "3 in a row", .detector = BLIND_JOINTS_FORM,
+     .inject = GARBAGE(JOINTS_TRUNCATED), .reason = REASON_JOINTS_INVALID, .least = 5,
+     .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: no bytes at all", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_FORM, .inject = GARBAGE(JOINTS_EMPTY),
+     .reason = REASON_JOINTS_INVALID, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: nested thousands deep", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_FORM, .inject = GARBAGE(JOINTS_NESTED),
+     .reason = REASON_JOINTS_INVALID, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: bomb of unknown fields", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_FORM, .inject = GARBAGE(JOINTS_BOMB),
+     .reason = REASON_JOINTS_INVALID, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints: every message twice", .bound = "ignored, counted",
+     .detector = BLIND_JOINTS_DUPLICATE, .inject = WRONG(JOINTS_DUPLICATE, 100, 0),
+     .seen = counted_duplicate, .least = 1, .most = 1, .recovery = RUNS_ON,
+     .check = all_duplicates},
+    {.name = "joints: pairs the wrong way round", .bound = "dropped, counted",
+     .detector = BLIND_JOINTS_ORDER, .inject = WRONG(JOINTS_REORDERED, 100, 0),
+     .seen = counted_order, .least = 1, .most = 3, .recovery = RUNS_ON,
+     .check = all_reordered},
+    {.name = "driver restarts, away 1.2 s", .bound = "STOPPING after 100 ms",
+     .detector = BLIND_JOINTS_AGE, .inject = WRONG(JOINTS_RESTARTED, 400, 1200),
+     .reason = REASON_JOINTS_STALE, .least = 5, .most = 5,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
+    {.name = "driver restarts at once, clock of its own", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_CLOCK, .inject = WRONG(JOINTS_RESTARTED, 400, 0),
+     .reason = REASON_JOINTS_CLOCK, .least = 5, .most = 5, .path = "STOPPING STOPPED",
+     .recovery = LATCHES, .cause_goes = true},
+    {.name = "driver's clock + 1 h", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_CLOCK, .inject = WRONG(JOINTS_CLOCK, 200, 3600e3),
+     .reason = REASON_JOINTS_CLOCK, .least = 5, .most = 5, .path = "STOPPING STOPPED",
+     .recovery = LATCHES, .cause_goes = true},
+    {.name = "driver's clock - 1 h", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_CLOCK, .inject = WRONG(JOINTS_CLOCK, 200, -3600e3),
+     .reason = REASON_JOINTS_CLOCK, .least = 5, .most = 5, .path = "STOPPING STOPPED",
+     .recovery = LATCHES, .cause_goes = true},
+    {.name = "driver's clock + 70 ms", .bound = "counted",
+     .detector = BLIND_JOINTS_CLOCK, .inject = WRONG(JOINTS_CLOCK, 300, 70),
+     .seen = counted_clock, .least = 1, .most = 1, .recovery = RUNS_ON, .settle = -1,
+     .check = one_clock_jump},
+};
+
+const struct scenario_group group_joints = {"joint states", of, sizeof of / sizeof *of};

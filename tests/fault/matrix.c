@@ -1,0 +1,206 @@
+// The whole matrix, one line per fault. Each scenario runs in a process of its own: what a blind
+// one does to its memory, or for how long, is its own business.
+//
+//   matrix [--tap] [--only PART] [--trace] [--blind]
+//
+// Exit status 0 when every fault was detected, answered and recovered from as it must be; with
+// --blind (only where it was built in) when every scenario failed without its detector.
+#include "tests/fault/matrix.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_S 30 // a scenario takes milliseconds
+
+struct outcome {
+    uint64_t from, began, detected;
+    char action[96], problem[240];
+    bool done;
+};
+
+struct tally {
+    bool tap, blind;
+    const char *only;
+    int n, good;
+};
+
+static struct outcome *shared; // with the child
+
+static void report_back(const struct probe *p)
+{
+    shared->from = p->from;
+    shared->began = p->began;
+    shared->detected = p->detected;
+    memcpy(shared->action, p->action, sizeof shared->action);
+    memcpy(shared->problem, p->problem, sizeof shared->problem);
+    shared->done = true;
+}
+
+static void in_child(const struct scenario *s)
+{
+    static struct probe p;
+
+    alarm(LIMIT_S);
+    scenario_run(&p, s);
+    report_back(&p);
+    _exit(0);
+}
+
+static void run_apart(const struct scenario *s)
+{
+    int status = 0;
+    pid_t child;
+
+    memset(shared, 0, sizeof *shared);
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        in_child(s);
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        snprintf(shared->problem, sizeof shared->problem, "no process for it");
+    else if (WIFSIGNALED(status))
+        snprintf(shared->problem, sizeof shared->problem, "died of signal %d",
+                 WTERMSIG(status));
+    else if (!shared->done)
+        snprintf(shared->problem, sizeof shared->problem, "ended with status %d",
+                 WEXITSTATUS(status));
+}
+
+static void bound_of(const struct scenario *s, char *out, size_t size)
+{
+    if (s->alone)
+        snprintf(out, size, "-");
+    else if (s->least == s->most)
+        snprintf(out, size, "= %d", s->most);
+    else
+        snprintf(out, size, "%d..%d", s->least, s->most);
+}
+
+static const char *how_it_ends(const struct scenario *s)
+{
+    static const char *const word[] = {"goes on", "returns", "latched", ""};
+
+    return s->alone ? "" : word[s->recovery];
+}
+
+static void line(const struct scenario *s, bool good)
+{
+    char bound[32], detected[48] = "-", action[128];
+    const struct outcome *o = shared;
+
+    bound_of(s, bound, sizeof bound);
+    if (o->detected > 0)
+        snprintf(detected, sizeof detected, "%lu (+%ld)", (unsigned long)o->detected,
+                 (long)(o->detected - o->began));
+    snprintf(action, sizeof action, "%s%s%s",
+             o->action[0] ? o->action : (s->recovery == RUNS_ON ? "-" : ""),
+             how_it_ends(s)[0] ? ", " : "", how_it_ends(s));
+    printf("%-38s %5lu %13s %8s %-36s %-20s %-34s %s\n", s->name,
+           (unsigned long)o->from, detected, bound, action,
+           s->reason ? ladder_reason_name(s->reason) : "-", s->bound,
+           good ? "ok" : "FAILED");
+    if (!good)
+        printf("    %s\n", o->problem);
+}
+
+static void blind_line(const struct scenario *s, bool good)
+{
+    printf("%-38s without detector %-2d  %-28s %.70s\n", s->name, (int)s->detector,
+           good ? "blind: fails as it must" : "STILL PASSES", good ? shared->problem : "");
+}
+
+#ifdef ACTD_BLIND
+static void close_eyes(const struct scenario *s)
+{
+    blind_mask = UINT64_C(1) << s->detector;
+}
+#else
+static void close_eyes(const struct scenario *s)
+{
+    (void)s;
+}
+#endif
+
+static void one(struct tally *t, const struct scenario *s)
+{
+    bool good;
+
+    if (t->only && !strstr(s->name, t->only))
+        return;
+    if (t->blind)
+        close_eyes(s);
+    run_apart(s);
+    good = (shared->problem[0] != 0) == t->blind;
+    t->n++;
+    t->good += good;
+    if (t->tap)
+        printf("%sok %d - %s%s%s%s\n", good ? "" : "not ", t->n,
+               t->blind ? "without its detector fails: " : "", s->name,
+               good ? "" : " # ", good ? "" : shared->problem);
+    else if (t->blind)
+        blind_line(s, good);
+    else
+        line(s, good);
+}
+
+static void heading(const struct tally *t, const struct scenario_group *g)
+{
+    if (t->tap)
+        return;
+    printf("\n%s\n", g->name);
+    if (!t->blind)
+        printf("%-38s %5s %13s %8s %-36s %-20s %-34s %s\n", "fault", "tick", "detected",
+               "bound", "action", "reason", "bound in words", "verdict");
+}
+
+static bool options(struct tally *t, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--tap") == 0)
+            t->tap = true;
+        else if (strcmp(argv[i], "--trace") == 0)
+            scenario_trace = true;
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            t->only = argv[++i];
+#ifdef ACTD_BLIND
+        else if (strcmp(argv[i], "--blind") == 0)
+            t->blind = true;
+#endif
+        else
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario_group *const groups[] = {
+        &group_joints,   &group_cameras, &group_policy,  &group_timing,
+        &group_requests, &group_output,  &group_weights, &group_disk};
+    struct tally t = {0};
+
+    if (!options(&t, argc, argv)) {
+        fprintf(stderr, "matrix [--tap] [--only PART] [--trace] [--blind]\n");
+        return 2;
+    }
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 2;
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        heading(&t, groups[g]);
+        for (int i = 0; i < groups[g]->n; i++)
+            one(&t, &groups[g]->of[i]);
+    }
+    if (t.tap)
+        printf("1..%d\n", t.n);
+    else
+        printf("\n%d faults: %d %s\n", t.n, t.good,
+               t.blind ? "fail without their detector" : "detected in time");
+    return t.n > 0 && t.good == t.n ? 0 : 1;
+}

@@ -1,0 +1,89 @@
+// matrix: the faults one by one. Each is a scenario: the arm runs, one thing goes wrong at a tick
+// that is known, and everything that follows is known too: in which tick it must be detected, what
+// the ladder does, which reason the driver reads in the bytes of the command, what is latched, and
+// how alone it ends. With the scenario's detector switched off (blind.h) it must fail.
+#ifndef ACTD_FAULT_MATRIX_H
+#define ACTD_FAULT_MATRIX_H
+
+#include "daemon/blind.h"
+#include "tests/fault/world.h"
+
+enum recovery {
+    RUNS_ON, // it is told (or only counted), and the arm goes on
+    RETURNS, // HOLD, and by itself back to RUNNING, since the cause has gone in time
+    LATCHES, // STOPPED or ESTOP: reset is refused while the cause is there; when it has gone
+             // nothing happens until somebody resets, and nothing moves until somebody arms
+    STAYS,   // nothing of these: what `check` says
+};
+
+struct probe;
+
+struct scenario {
+    const char *name;
+    const char *bound; // in words, of decisions.md
+    enum blind_detector detector;
+    void (*configure)(struct world_config *c); // NULL = the defaults
+    struct injection inject;                   // from 0; verb OK = none
+    // Before every step from the injection on; since = 0 in the first.
+    void (*act)(struct world *w, uint64_t since);
+    // True in the first tick in which the fault is there to be detected; NULL = the tick of the
+    // injection.
+    bool (*begins)(struct probe *p);
+    // True in the tick that detects it; NULL = a fault with `reason` is there.
+    bool (*seen)(struct probe *p);
+    // The tick of that where the loop itself can not know it; NULL = this tick.
+    uint64_t (*when)(struct probe *p);
+    int least, most; // ticks from the beginning to the detection
+    enum ladder_reason reason;
+    enum ladder_reason told; // in the command where it differs from `reason`
+    const char *path;        // states after RUNNING
+    enum recovery recovery;
+    bool cause_goes;      // with the motion: a reset is taken while the injection lasts
+    int more_episodes;    // of the fault than 1
+    int settle; // ticks from the end of the injection to that of what it leaves behind;
+                // 0 = 120, -1 = none: the injection lasts to the end
+    const char *(*check)(struct probe *p); // at the end: a complaint, or NULL
+    // Instead of all that: a scenario that is no run of the world. A complaint, or NULL; fills
+    // the probe's action and detected.
+    const char *(*alone)(struct probe *p);
+};
+
+struct probe {
+    const struct scenario *s;
+    struct world *w;
+    uint64_t from;     // tick of the injection
+    uint64_t began;    // tick in which there was something to detect
+    uint64_t detected; // 0 = not yet
+    struct loop_report before;   // as it was when all was well
+    struct infer_counts counts;  // the same
+    uint64_t commands_before, inferences_before, messages_before;
+    char action[96];             // states taken since, as in `path`
+    uint64_t entered[LADDER_STATES]; // tick of the first entry, 0 = never
+    int told[LADDER_STATES];     // reason in the first command of that state
+    double last[ACTD_MAX_JOINTS];
+    uint64_t last_sequence;      // of the last command that left
+    uint64_t made, heard;        // since the injection
+    double memory[4];            // the scenario's own
+    char problem[240];           // the first one
+};
+
+// The first complaint counts.
+void probe_complain(struct probe *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Does the whole scenario; p->problem is "" when it went as it must.
+void scenario_run(struct probe *p, const struct scenario *s);
+
+extern bool scenario_trace; // every change of state and faults to stderr
+
+struct scenario_group {
+    const char *name;
+    const struct scenario *of;
+    int n;
+};
+extern const struct scenario_group group_joints, group_cameras, group_policy, group_timing,
+    group_requests, group_output, group_weights, group_disk;
+
+#define JOINT_MARK(p) (&(p)->w->board.joint_mark)
+#define CAMERA_MARK(p, i) (&(p)->w->board.camera[i])
+
+#endif

@@ -1,0 +1,71 @@
+// What leaves: the bus held up, the last gate.
+#include "daemon/loop_impl.h"
+#include "tests/fault/matrix.h"
+
+static bool superseded(struct probe *p)
+{
+    return atomic_load(&p->w->outbox.superseded) > 0;
+}
+
+// 12 ticks of 5 ms: of what waited one leaves, and that is what the arm obeys.
+static const char *one_left(struct probe *p)
+{
+    return atomic_load(&p->w->outbox.superseded) == 11 ? NULL
+                                                       : "not 11 of 12 were superseded";
+}
+
+static bool expired(struct probe *p)
+{
+    return atomic_load(&p->w->outbox.expired) > 0;
+}
+
+static const char *one_expired(struct probe *p)
+{
+    return atomic_load(&p->w->outbox.expired) == 1 ? NULL : "not one expired";
+}
+
+// It made one command, and nobody came for it.
+static void loop_away(struct world *w, uint64_t since)
+{
+    if (since == 0)
+        world_inject(w, (struct injection){.target = INJECT_LOOP, .verb = VERB_OFF,
+                                           .from = 1, .ticks = 7});
+}
+
+// Memory goes wrong: the guard's limits are ten times what they were.
+static void hit_guard(struct world *w, uint64_t since)
+{
+    if (since == 0)
+        for (int i = 0; i < w->cfg.loop.joints; i++) {
+            w->loop->guard.lim.velocity[i] *= 10;
+            w->loop->guard.lim.acceleration[i] *= 1000;
+            w->loop->target.pos[i] += 0.5;
+        }
+    if (since == 100)
+        w->loop->guard.lim = w->loop->cfg.limits;
+}
+
+static bool refused(struct probe *p)
+{
+    return world_report(p->w)->gate_refusals > 0;
+}
+
+static const struct scenario of[] = {
+    {.name = "bus held up for 60 ms", .bound = "the newest alone",
+     .detector = BLIND_OUTBOX_NEWEST,
+     .inject = {.target = INJECT_BUS, .verb = VERB_STUCK, .ticks = 12},
+     .seen = superseded, .least = 12, .most = 12, .path = "HOLD RUNNING",
+     .told = REASON_JOINTS_STALE, .recovery = RETURNS, .check = one_left},
+    {.name = "bus held up, and the loop away", .bound = "time to live",
+     .detector = BLIND_OUTBOX_TTL,
+     .inject = {.target = INJECT_BUS, .verb = VERB_STUCK, .ticks = 8}, .act = loop_away,
+     .seen = expired, .least = 1, .most = 1, .recovery = RUNS_ON, .check = one_expired},
+    {.name = "guard's memory is hit", .bound = "the same tick; INTERNAL in the next",
+     .detector = BLIND_GATE, .act = hit_guard,
+     .inject = {.target = INJECT_POLICY, .verb = VERB_WRONG, .variant = POLICY_FAR,
+                .magnitude = 1, .ticks = 100},
+     .begins = refused, .reason = REASON_INTERNAL, .least = 0, .most = 1,
+     .path = "STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
+};
+
+const struct scenario_group group_output = {"output", of, sizeof of / sizeof *of};

@@ -1,0 +1,151 @@
+// Faults of the policy: a chunk of 80 rows of 20 ms every 400 ms or so, 30 ms after its
+// observation. At the injection a chunk is at most 470 ms old, so rows last a second more.
+#include <math.h>
+
+#include "tests/fault/matrix.h"
+
+#define POLICY(v, n, m) \
+    {.target = INJECT_POLICY, .verb = (v), .ticks = (n), .magnitude = (m)}
+#define WRONG(v, n, m)                                                              \
+    {                                                                               \
+        .target = INJECT_POLICY, .verb = VERB_WRONG, .variant = (v), .ticks = (n),  \
+        .magnitude = (m)                                                            \
+    }
+
+static bool ran_out(struct probe *p)
+{
+    return world_report(p->w)->chunk_remaining <= 0;
+}
+
+static uint64_t since(struct probe *p, enum chunk_verdict v)
+{
+    return world_report(p->w)->verdict[v] - p->before.verdict[v];
+}
+
+static bool second_bad(struct probe *p)
+{
+    return since(p, CHUNK_NOT_FINITE) >= 2 || since(p, CHUNK_WRONG_SHAPE) >= 2 ||
+           since(p, CHUNK_OUT_OF_RANGE) >= 2;
+}
+
+static bool first_bad(struct probe *p)
+{
+    return since(p, CHUNK_NOT_FINITE) >= 1;
+}
+
+static bool first_chunk(struct probe *p)
+{
+    return world_report(p->w)->chunks_seen > p->before.chunks_seen;
+}
+
+static bool third_failure(struct probe *p)
+{
+    return atomic_load(&p->w->board.policy_failures) >= 3;
+}
+
+static const char *one_dropped(struct probe *p)
+{
+    return since(p, CHUNK_NOT_FINITE) == 1 ? NULL : "not exactly one chunk was dropped";
+}
+
+static const char *late_dropped(struct probe *p)
+{
+    return since(p, CHUNK_LATE) + since(p, CHUNK_TOO_OLD) > 0 ? NULL
+                                                              : "no chunk was dropped";
+}
+
+static const char *all_disordered(struct probe *p)
+{
+    return since(p, CHUNK_OUT_OF_ORDER) > 0 && since(p, CHUNK_USED) <= 1
+               ? NULL
+               : "it was taken for a new one";
+}
+
+static bool limited(struct probe *p)
+{
+    return p->w->plant.command.limit != 0;
+}
+
+static const char *limit_told(struct probe *p)
+{
+    const struct loop_report *r = world_report(p->w);
+
+    for (int i = 0; i < p->w->cfg.loop.joints; i++)
+        for (int l = 1; l < GUARD_LIMITS; l++)
+            if (r->limited[i][l] > p->before.limited[i][l])
+                return r->gate_refusals > 0 ? "the gate had to refuse it" : NULL;
+    return "no limit acted";
+}
+
+// Of what an inference is made from nothing may be older than this: a chunk that took longer
+// is not acted on.
+static void short_memory(struct world_config *c)
+{
+    c->loop.chunks.max_age_ns = 500 * NS_PER_MS;
+    c->every_rows = 10;
+}
+
+static const char *never_older(struct probe *p)
+{
+    return since(p, CHUNK_TOO_OLD) > 0 ? NULL : "an old observation was acted on";
+}
+
+static const struct scenario of[] = {
+    {.name = "policy hangs", .bound = "HOLD at the chunk's end", .detector = BLIND_POLICY,
+     .inject = POLICY(VERB_OFF, 600, 0), .begins = ran_out, .reason = REASON_POLICY_SLOW,
+     .least = 0, .most = 0, .path = "HOLD STOPPING STOPPED", .recovery = LATCHES,
+     .cause_goes = true},
+    {.name = "policy hangs, end of the rows", .bound = "HOLD at the chunk's end",
+     .detector = BLIND_CHUNK_END, .inject = POLICY(VERB_OFF, 600, 0), .begins = ran_out,
+     .reason = REASON_POLICY_SLOW, .least = 0, .most = 0,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
+    {.name = "policy 60 times slower", .bound = "HOLD at the chunk's end",
+     .detector = BLIND_CHUNK_END, .inject = POLICY(VERB_SLOW, 600, 60), .begins = ran_out,
+     .reason = REASON_POLICY_SLOW, .least = 0, .most = 0,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true,
+     .check = late_dropped},
+    {.name = "answer to a request long past", .bound = "dropped; then HOLD",
+     .detector = BLIND_CHUNK_AGE, .configure = short_memory,
+     .inject = POLICY(VERB_DELAYED, 400, 600), .reason = REASON_CHUNK_TOO_OLD,
+     .told = REASON_POLICY_SLOW, .begins = ran_out, .least = 0, .most = 0, .path = "HOLD STOPPING STOPPED",
+     .recovery = LATCHES, .cause_goes = true, .check = never_older},
+    {.name = "policy says NaN, once", .bound = "dropped, the chunk goes on",
+     .detector = BLIND_CHUNK_FINITE, .inject = WRONG(POLICY_NAN, 85, 0),
+     .seen = first_bad, .least = 0, .most = 85, .recovery = RUNS_ON,
+     .check = one_dropped},
+    {.name = "policy says NaN", .bound = "2 chunks", .detector = BLIND_CHUNK_FINITE,
+     .inject = WRONG(POLICY_NAN, 400, 0), .begins = second_bad,
+     .reason = REASON_NOT_FINITE, .least = 0, .most = 0, .path = "STOPPING STOPPED",
+     .recovery = LATCHES},
+    {.name = "policy says infinity", .bound = "2 chunks", .detector = BLIND_CHUNK_FINITE,
+     .inject = WRONG(POLICY_INFINITE, 400, 0), .begins = second_bad,
+     .reason = REASON_NOT_FINITE, .least = 0, .most = 0, .path = "STOPPING STOPPED",
+     .recovery = LATCHES},
+    {.name = "policy wants 30 rad", .bound = "2 chunks", .detector = BLIND_CHUNK_RANGE,
+     .inject = WRONG(POLICY_HUGE, 400, 30), .begins = second_bad,
+     .reason = REASON_POLICY_OUT_OF_RANGE, .least = 0, .most = 0,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "chunks of a wrong width", .bound = "2 chunks",
+     .detector = BLIND_CHUNK_SHAPE, .inject = WRONG(POLICY_WIDTH, 400, 0),
+     .begins = second_bad, .reason = REASON_POLICY_FAILED, .least = 0, .most = 0,
+     .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "chunks with the id of one before", .bound = "dropped; then HOLD",
+     .detector = BLIND_CHUNK_ORDER, .inject = WRONG(POLICY_SAME_ID, 800, 0),
+     .begins = ran_out, .reason = REASON_NO_CHUNK, .least = 0, .most = 0,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true,
+     .check = all_disordered},
+    {.name = "policy wants a step of 1 rad", .bound = "limited, counted, told",
+     .detector = BLIND_GUARD, .inject = WRONG(POLICY_FAR, 100, 1), .begins = first_chunk,
+     .seen = limited, .least = 0, .most = 2, .recovery = RUNS_ON, .check = limit_told,
+     .settle = 600},
+    {.name = "policy wants nothing but zeros", .bound = "limited, counted, told",
+     .detector = BLIND_GUARD, .inject = WRONG(POLICY_ZEROS, 100, 0),
+     .begins = first_chunk, .seen = limited, .least = 0, .most = 40,
+     .recovery = RUNS_ON, .check = limit_told, .settle = 600},
+    {.name = "inference fails", .bound = "3 in a row", .detector = BLIND_POLICY,
+     .inject = WRONG(POLICY_FAILS, 400, 0), .begins = third_failure,
+     .reason = REASON_POLICY_FAILED, .least = 0, .most = 0, .path = "STOPPING STOPPED",
+     .recovery = LATCHES},
+};
+
+const struct scenario_group group_policy = {"policy", of, sizeof of / sizeof *of};
