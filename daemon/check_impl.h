@@ -46,6 +46,8 @@ void check_machine(struct check *c);
 // check_report.c: the facts.
 void check_report_static(struct check *c);
 void check_report_measured(struct check *c);
+// check_safety.c: what stops the arm, when.
+void check_report_safety(struct check *c);
 
 // check_infer.c: rows after which the next inference starts, given the latency measured.
 int check_lead_rows(const struct check *c);

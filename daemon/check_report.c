@@ -179,6 +179,7 @@ void check_report_static(struct check *c)
     camera_table(c);
     stream_table(c);
     rate_table(c);
+    check_report_safety(c);
 }
 
 static void core_row(struct check *c)

@@ -132,10 +132,8 @@ static ns_t or_else(double given_ms, ns_t preset)
 static void fill_budgets(const struct config *cfg, struct loop_config *out)
 {
     ns_t period = clock_period_ns(cfg->control.rate_hz);
-    ns_t stale = 5 * out->joints_period_ns;
+    ns_t stale = loop_joint_bounds(out->joints_period_ns).stop;
 
-    if (stale < 100 * NS_PER_MS)
-        stale = 100 * NS_PER_MS;
     out->budget_ns[BOARD_WAKEUP] = or_else(cfg->deadlines.wakeup_ms, period);
     out->budget_ns[BOARD_TICK] = or_else(cfg->deadlines.tick_ms, period / 2);
     out->budget_ns[BOARD_CHUNK] =

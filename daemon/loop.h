@@ -40,6 +40,15 @@ struct loop_config {
     struct blackbox *blackbox; // the caller's, must outlive the loop; NULL = none
 };
 
+// How old a stream may be, by its own declared period. Any thread class, pure.
+struct loop_bounds {
+    ns_t degraded; // told; a camera: no new inference
+    ns_t hold;     // 0 = never by age
+    ns_t stop;
+};
+struct loop_bounds loop_joint_bounds(ns_t period_ns);  // 2, 3, max(100 ms, 5) periods
+struct loop_bounds loop_camera_bounds(ns_t period_ns); // max(100 ms, 3), max(500 ms, 10)
+
 struct loop;
 
 // plain. The board must outlive the loop. 0 or -errno.

@@ -10,14 +10,6 @@
 #include "daemon/blind.h"
 #include "daemon/loop_impl.h"
 
-#define JOINTS_FLAG     2 // periods of the stream's own declared rate
-#define JOINTS_HOLD     3
-#define JOINTS_STOP     5
-#define JOINTS_STOP_NS  (100 * NS_PER_MS) // or this, whichever is longer
-#define CAMERA_LATE     3
-#define CAMERA_LATE_NS  (100 * NS_PER_MS)
-#define CAMERA_STALE    10
-#define CAMERA_STALE_NS (500 * NS_PER_MS)
 // The graver is the higher bit.
 #define CAMERA_AWAY                                                           \
     (LADDER_C_CAMERA_LATE | LADDER_C_CAMERA_STALE | LADDER_C_CAMERA_INVALID | \
@@ -26,6 +18,18 @@
 static ns_t longer(ns_t a, ns_t b)
 {
     return a > b ? a : b;
+}
+
+struct loop_bounds loop_joint_bounds(ns_t period_ns)
+{
+    return (struct loop_bounds){2 * period_ns, 3 * period_ns,
+                                longer(100 * NS_PER_MS, 5 * period_ns)};
+}
+
+struct loop_bounds loop_camera_bounds(ns_t period_ns)
+{
+    return (struct loop_bounds){longer(100 * NS_PER_MS, 3 * period_ns), 0,
+                                longer(500 * NS_PER_MS, 10 * period_ns)};
 }
 
 static double ms(ns_t ns)
@@ -44,17 +48,18 @@ static void suspect(struct loop *l, enum ladder_reason reason, int index, double
 
 static uint64_t watch_joint_age(struct loop *l, ns_t now)
 {
-    ns_t age = now - l->joints.capture_ns, period = l->cfg.joints_period_ns;
+    struct loop_bounds bound = loop_joint_bounds(l->cfg.joints_period_ns);
+    ns_t age = now - l->joints.capture_ns;
     uint64_t c = 0;
 
     if (BLIND(BLIND_JOINTS_AGE))
         return 0;
-    l->degraded = age > JOINTS_FLAG * period;
-    if (age > JOINTS_HOLD * period) {
+    l->degraded = age > bound.degraded;
+    if (age > bound.hold) {
         c |= LADDER_C_JOINTS_LATE;
         l->suspect[REASON_JOINTS_STALE].value = ms(age);
     }
-    if (age > longer(JOINTS_STOP_NS, JOINTS_STOP * period))
+    if (age > bound.stop)
         c |= LADDER_C_JOINTS_STALE;
     return c;
 }
@@ -157,14 +162,14 @@ static bool corrupt(const struct loop *l, int camera)
 static uint64_t judge_age(const struct loop *l, int camera, ns_t age)
 {
     const struct camera_mark *m = &l->board->camera[camera];
-    ns_t period = l->cfg.camera_period_ns[camera];
+    struct loop_bounds bound = loop_camera_bounds(l->cfg.camera_period_ns[camera]);
     uint64_t c = 0;
 
     if (BLIND(BLIND_CAMERA_AGE))
         return 0;
-    if (age > longer(CAMERA_LATE_NS, CAMERA_LATE * period))
+    if (age > bound.degraded)
         c |= LADDER_C_CAMERA_LATE;
-    if (age <= longer(CAMERA_STALE_NS, CAMERA_STALE * period))
+    if (age <= bound.stop)
         return c;
     if (atomic_load_explicit(&m->refused_in_a_row, memory_order_relaxed) > 0)
         c |= LADDER_C_CAMERA_INVALID;
@@ -176,14 +181,14 @@ static uint64_t judge_content(const struct loop *l, int camera, ns_t now)
 {
     const struct camera_mark *m = &l->board->camera[camera];
     ns_t changed = atomic_load_explicit(&m->changed_ns, memory_order_relaxed);
-    ns_t period = l->cfg.camera_period_ns[camera];
+    ns_t stop = loop_camera_bounds(l->cfg.camera_period_ns[camera]).stop;
 
     if (atomic_load_explicit(&m->same_in_a_row, memory_order_relaxed) < BOARD_STUCK ||
         BLIND(BLIND_CAMERA_FROZEN))
         return 0;
     if (!l->cfg.frozen_stops[camera])
         return l->cfg.frozen_warns[camera] ? LADDER_C_CAMERA_SAME : 0;
-    if (now - changed > longer(CAMERA_STALE_NS, CAMERA_STALE * period))
+    if (now - changed > stop)
         return LADDER_C_CAMERA_STUCK | LADDER_C_CAMERA_FROZEN;
     return LADDER_C_CAMERA_STUCK;
 }

@@ -21,12 +21,10 @@
 #include "daemon/rt.h"
 #include "tests/bench/bench_loop.h"
 
-#define ROUNDS_MOST  99
-#define GOAL_RATIO   1.2
-#define GOAL_TICK_NS (20 * NS_PER_US)
-#define JERK         2000.0 // rad/s^3
-#define PARTS        "ltw"
-#define ALL_LOADS    "idle,inference,hogs"
+#define ROUNDS_MOST 99
+#define GOAL_RATIO  1.2
+#define PARTS       "ltw"
+#define ALL_LOADS   "idle,inference,hogs"
 
 struct options {
     int rounds, ticks, messages;
@@ -40,7 +38,7 @@ static const char help[] =
     "usage: bench_loop [options]\n"
     "  -r, --rounds N     rounds of each side              (21)\n"
     "  -s, --seconds S    of a round at 1 kHz, twice that at 200 Hz (1)\n"
-    "  -t, --ticks N      ticks for the processor time     (10000)\n"
+    "  -t, --ticks N      ticks for the processor time     (4000)\n"
     "  -m, --messages N   joint messages per load          (1500)\n"
     "  -c, --cpu N        the core of the loop             (as actd chooses)\n"
     "  -p, --priority N   SCHED_FIFO                       (50)\n"
@@ -49,15 +47,11 @@ static const char help[] =
     "      --asleep       let cores sleep between ticks, on both sides\n"
     "      --quick        does it run at all? under 20 s\n";
 
-static double us(ns_t v)
-{
-    return (double)v / (double)NS_PER_US;
-}
-
 static void print_quantiles(const char *name, const struct samples *s)
 {
-    printf("  %-12s %8zu %9.1f %9.1f %9.1f %9.1f", name, s->n, us(samples_at(s, 0.5)),
-           us(samples_at(s, 0.99)), us(samples_at(s, 0.999)), us(samples_at(s, 1)));
+    printf("  %-12s %8zu %9.1f %9.1f %9.1f %9.1f", name, s->n,
+           bench_us(samples_at(s, 0.5)), bench_us(samples_at(s, 0.99)),
+           bench_us(samples_at(s, 0.999)), bench_us(samples_at(s, 1)));
 }
 
 // ---- 1: lateness -----------------------------------------------------------------------------
@@ -163,76 +157,6 @@ static int lateness(const struct options *o)
     return rc;
 }
 
-// ---- 2: ticks --------------------------------------------------------------------------------
-
-static int one_tick_cost(const struct options *o, const char *mode, double jerk)
-{
-    struct samples s, machine;
-    double limited = 0;
-    char name[64];
-    int rc;
-
-    if (!samples_make(&s, (size_t)o->ticks) || !samples_make(&machine, (size_t)o->ticks))
-        return -ENOMEM;
-    rc = tick_cost(mode, jerk, o->ticks, &s, &machine, &limited);
-    samples_sort(&s);
-    samples_sort(&machine);
-    if (rc == 0) {
-        snprintf(name, sizeof name, "%s%s", mode, jerk > 0 ? ", jerk" : "");
-        printf("  %-24s %9.1f %9.1f %9.1f %9.0f %%  %9.1f %9.1f  %s\n", name,
-               us(samples_at(&s, 0.5)), us(samples_at(&s, 0.999)), us(samples_at(&s, 1)),
-               100 * limited, us(samples_at(&machine, 0.5)),
-               us(samples_at(&machine, 0.999)),
-               samples_at(&s, 0.999) <= GOAL_TICK_NS ? "ok" : "MISSED");
-    }
-    samples_free(&s);
-    samples_free(&machine);
-    fflush(stdout);
-    return rc;
-}
-
-struct tick_job {
-    const struct options *o;
-    int rc;
-};
-
-static void *all_tick_costs(void *arg)
-{
-    static const char *const mode[] = {"replace",          "crossfade", "ensemble",
-                                       "weighted_average", "average",   "conservative",
-                                       "latest_only"};
-    struct tick_job *job = arg;
-
-    for (size_t i = 0; i < sizeof mode / sizeof *mode && job->rc == 0; i++)
-        for (int jerk = 0; jerk < 2 && job->rc == 0; jerk++)
-            job->rc = one_tick_cost(job->o, mode[i], jerk ? JERK : 0);
-    return NULL;
-}
-
-// On a thread of the loop's own class and place.
-static int ticks(const struct options *o)
-{
-    struct tick_job job = {o, 0};
-    const struct rt_thread_spec spec = {.name = "ticks",
-                                        .cls = RT_CLASS_RT,
-                                        .priority = o->at.priority,
-                                        .cpu = o->at.cpu};
-    pthread_t thread;
-    int rc;
-
-    printf(
-        "\nprocessor time of a tick, us, 14 joints, 4 live chunks, %d ticks; goal "
-        "p99.9 <= %.0f\n(machine: a fixed piece of arithmetic, as long as a tick, right "
-        "after each)\n  %-24s %9s %9s %9s %11s  %9s %9s\n",
-        o->ticks, us(GOAL_TICK_NS), "", "p50", "p99.9", "max", "limited", "machine",
-        "p99.9");
-    rc = rt_thread_start(&thread, &spec, all_tick_costs, &job, NULL);
-    if (rc)
-        return rc;
-    pthread_join(thread, NULL);
-    return job.rc;
-}
-
 // ---- 3: wire ---------------------------------------------------------------------------------
 
 static int one_wire(const struct options *o, enum bench_load l)
@@ -252,8 +176,8 @@ static int one_wire(const struct options *o, enum bench_load l)
     samples_sort(&through);
     samples_sort(&bare);
     if (rc == 0) {
-        bound = 1e6 / hz + 2 * us(samples_at(&bare, 0.99));
-        p99 = us(samples_at(&through, 0.99));
+        bound = 1e6 / hz + 2 * bench_us(samples_at(&bare, 0.99));
+        p99 = bench_us(samples_at(&through, 0.99));
         printf("%4.0f Hz, %s\n", hz, load_name[l]);
         print_quantiles("bare pair", &bare);
         printf("\n");
@@ -296,7 +220,7 @@ static int parse(struct options *o, int argc, char **argv)
                                           {"quick", 0, NULL, 'q'},
                                           {0}};
     struct options quick = {.rounds = 1,
-                            .ticks = 300,
+                            .ticks = 100,
                             .messages = 60,
                             .seconds = 0.4,
                             .quick = true,
@@ -305,7 +229,7 @@ static int parse(struct options *o, int argc, char **argv)
                             .at = {rt_choose_cpu(), 50, false}};
 
     *o = (struct options){.rounds = 21,
-                          .ticks = 10000,
+                          .ticks = 4000,
                           .messages = 1500,
                           .seconds = 1,
                           .parts = PARTS,
@@ -384,7 +308,7 @@ int main(int argc, char **argv)
     if (rc == 0 && strchr(o.parts, 'l'))
         rc = lateness(&o);
     if (rc == 0 && strchr(o.parts, 't'))
-        rc = ticks(&o);
+        rc = tick_table(&o.at, o.ticks);
     if (rc == 0 && strchr(o.parts, 'w'))
         rc = wire(&o);
     load_forget();

@@ -19,7 +19,8 @@ void samples_add(struct samples *s, ns_t v); // rt; beyond the room it is droppe
 void samples_join(struct samples *to, const struct samples *from);
 void samples_sort(struct samples *s);
 ns_t samples_at(const struct samples *s, double part); // sorted; 0 when there are none
-double bench_median(double *v, int n);                 // sorts v
+double bench_us(ns_t v);
+double bench_median(double *v, int n); // sorts v
 
 // ---- load ------------------------------------------------------------------------------------
 enum bench_load { LOAD_IDLE, LOAD_INFERENCE, LOAD_HOGS };
@@ -47,18 +48,8 @@ int late_cyclictest(const struct bench_place *at, double hz, double seconds,
 int late_loop(const struct bench_place *at, double hz, double seconds,
               struct samples *out, char granted[64]);
 
-// Processor time of ticks, 14 joints and 4 live chunks, in one blend mode. The same ticks are
-// played TICK_REPLAYS times; room for all of them in `all` and `machine`.
-#define TICK_REPLAYS 3
-struct tick_costs {
-    struct samples all; // as measured
-    struct samples
-        own; // the least of the replays of each tick: without what comes between
-    struct samples
-        machine;    // of a fixed piece of arithmetic as long as a tick, after each
-    double limited; // share of ticks in which a limit acted
-};
-int tick_cost(const char *mode, double jerk, int ticks, struct tick_costs *out);
+// Processor time of ticks, 14 joints and 4 live chunks, in every blend mode: measures and prints.
+int tick_table(const struct bench_place *at, int ticks);
 
 // A joint message in, the first command that used it out, and a bare libzmq pair one way.
 int wire_rounds(const struct bench_place *at, double hz, int messages,

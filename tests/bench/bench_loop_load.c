@@ -60,6 +60,11 @@ ns_t samples_at(const struct samples *s, double part)
     return s->n == 0 ? 0 : s->v[i < s->n ? i : s->n - 1];
 }
 
+double bench_us(ns_t v)
+{
+    return (double)v / (double)NS_PER_US;
+}
+
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

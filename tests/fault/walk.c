@@ -282,7 +282,10 @@ int walk_begin(struct walk *k, uint64_t seed, int number, bool check,
     walk_robot(k, &c);
     if (k->style == RESTLESS)
         c.loop.control_hz = 50, c.tick_work_ns = 0;
-    rc = world_new(&k->world, &c);
+    rc = blackbox_new(&k->box, c.loop.joints, c.loop.n_cameras, c.loop.control_hz);
+    c.loop.blackbox = k->box;
+    if (rc == 0)
+        rc = world_new(&k->world, &c);
     if (rc != 0)
         return rc;
     k->mode = LADDER_INIT;
@@ -326,4 +329,5 @@ void walk_end(struct walk *k, char *first, size_t size)
     }
     checker_free(k->checker);
     world_free(k->world);
+    blackbox_free(k->box);
 }

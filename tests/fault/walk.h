@@ -23,6 +23,7 @@ struct walk_totals {
 struct walk {
     struct world *world;
     struct checker *checker; // NULL: nobody looks on
+    struct blackbox *box;    // nobody reads it, but the loop writes
     struct walk_totals *totals;
     uint64_t seed, random; // random: state of this walk's own generator
     int number;

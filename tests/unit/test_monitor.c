@@ -2,14 +2,19 @@
 // this test owns, which ticks, stops and suspends as a script says; and once with real threads.
 // It is included, not linked, so that its clock can be replaced.
 #include "daemon/clock.h"
+#include "daemon/rt.h"
 
 static ns_t fake_now_ns(void);
 static int fake_sleep_until(ns_t when_ns);
+static int fake_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
+                             void *(*run)(void *), void *arg, char *granted);
 #define clock_now_ns      fake_now_ns
 #define clock_sleep_until fake_sleep_until
+#define rt_thread_start   fake_thread_start
 #include "daemon/monitor.c" // NOLINT(bugprone-suspicious-include)
 #undef clock_now_ns
 #undef clock_sleep_until
+#undef rt_thread_start
 
 #include <sched.h>
 #include <setjmp.h>
@@ -404,21 +409,76 @@ static void for_real(void **state)
     monitor_stop(NULL);
 }
 
-static void a_priority_that_is_refused_is_no_end(void **state)
+// ---- its class -------------------------------------------------------------------------------
+
+static struct {
+    bool on;
+    int granted_up_to; // as RLIMIT_RTPRIO is; -1: no thread at all
+    int asked[8], n;
+} k; // the kernel
+
+static int fake_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
+                             void *(*run_it)(void *), void *arg, char *granted)
+{
+    struct rt_thread_spec gets = *spec;
+
+    if (k.on) {
+        assert_int_equal(spec->cls, RT_CLASS_IO);
+        assert_int_equal(spec->cpu, -1);
+        assert_string_equal(spec->name, "actd-monitor");
+        k.asked[k.n++] = spec->priority;
+        if (k.granted_up_to < 0)
+            return -EAGAIN;
+        if (spec->require_rt && spec->priority > k.granted_up_to)
+            return -EPERM;
+        gets.require_rt = false; // whatever the real one grants
+    }
+    return rt_thread_start(out, &gets, run_it, arg, granted);
+}
+
+static void asks(int priority, int granted_up_to, int n, const int *asked)
+{
+    struct monitor *m = NULL;
+
+    memset(&board, 0, sizeof board);
+    memset(&k, 0, sizeof k);
+    k.on = true;
+    k.granted_up_to = granted_up_to;
+    assert_int_equal(monitor_start(&m, &board, 5 * MS, priority),
+                     granted_up_to < 0 ? -EAGAIN : 0);
+    assert_int_equal(m == NULL, granted_up_to < 0);
+    monitor_stop(m);
+    k.on = false;
+    assert_int_equal(k.n, n);
+    assert_memory_equal(k.asked, asked, (size_t)n * sizeof *asked);
+}
+
+// Above the loop; as high as the loop; or without.
+static void the_priority(void **state)
 {
     (void)state;
     struct monitor *m = NULL;
 
-    memset(&board, 0, sizeof board);
-    for (int priority = 0; priority <= 99; priority += 33) { // 100 does not exist
-        assert_int_equal(monitor_start(&m, &board, 5 * MS, priority), 0);
+    asks(0, 99, 1, (int[]){0});
+    asks(0, -1, 1, (int[]){0});
+    asks(50, 99, 1, (int[]){51});
+    asks(50, 51, 1, (int[]){51});
+    asks(50, 50, 2, (int[]){51, 50});
+    asks(50, 0, 3, (int[]){51, 50, 0});
+    asks(1, 0, 3, (int[]){2, 1, 0});
+    asks(50, -1, 3, (int[]){51, 50, 0});
+    for (int priority = 0; priority <= 99;
+         priority += 33) { // the real kernel; it has no 100
         int policy;
         struct sched_param p;
+        memset(&board, 0, sizeof board);
+        assert_int_equal(monitor_start(&m, &board, 5 * MS, priority), 0);
         assert_int_equal(pthread_getschedparam(m->thread, &policy, &p), 0);
         if (priority == 0)
             assert_int_equal(policy, SCHED_OTHER);
         if (policy == SCHED_FIFO) // where it was granted
-            assert_int_equal(p.sched_priority, priority < 99 ? priority + 1 : 99);
+            assert_in_range(p.sched_priority, priority,
+                            priority < 99 ? priority + 1 : 99);
         monitor_stop(m);
     }
 }
@@ -491,7 +551,7 @@ int main(void)
         cmocka_unit_test(the_thread_after_a_suspension),
         cmocka_unit_test(a_monitor_that_is_gone_is_not_fine),
         cmocka_unit_test(for_real),
-        cmocka_unit_test(a_priority_that_is_refused_is_no_end),
+        cmocka_unit_test(the_priority),
         cmocka_unit_test(a_process_stopped_and_continued),
     };
 

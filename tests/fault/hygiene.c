@@ -1,0 +1,442 @@
+// What the loop thread asks of the system in a million ticks with every kind of fault: nothing
+// but writes to the board's eventfd. The walks of property.c, but each tick runs on a thread of
+// its own under a seccomp filter; allocations are counted by thread, page faults read from /proc
+// once the arm has been armed. Linked with --wrap=loop_tick, which leads the world's ticks here.
+//
+//   hygiene [--seed S] [--schedules N] [--ticks T]
+//
+// Prints TAP. The thread that ticks and the one that turns the world hand over by spinning on one
+// word, with a futex after a while: that futex is the only call that is let through for the
+// test's own sake, on that word alone.
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "daemon/blackbox.h"
+#include "daemon/rt.h"
+#include "tests/fault/walk.h"
+
+#if defined(__has_feature) // clang's way to tell
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+#define CANNOT 1 // a sanitizer owns malloc and calls the kernel itself
+#else
+#define CANNOT 0
+#endif
+
+#define COMMAND_FD 200  // where every board's eventfd is put: the filter knows one number
+#define SPINS      4000 // of about 40 cycles before the futex: 50 us
+
+// ---- allocations of the watched thread -------------------------------------------------------
+
+static _Thread_local bool counting;
+static _Atomic long allocations;
+#if !CANNOT
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
+void *malloc(size_t n)
+{
+    allocations += counting;
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t m)
+{
+    allocations += counting;
+    return __libc_calloc(n, m);
+}
+void *realloc(void *p, size_t n)
+{
+    allocations += counting;
+    return __libc_realloc(p, n);
+}
+void *aligned_alloc(size_t alignment, size_t n)
+{
+    allocations += counting;
+    return __libc_memalign(alignment, n);
+}
+int posix_memalign(void **out, size_t alignment, size_t n)
+{
+    allocations += counting;
+    *out = __libc_memalign(alignment, n);
+    return *out ? 0 : ENOMEM;
+}
+void free(void *p)
+{
+    allocations += counting;
+    __libc_free(p);
+}
+#endif
+
+// ---- handing over ----------------------------------------------------------------------------
+
+enum turn { WORLDS, LOOPS, OVER, MISBEHAVE };
+static _Atomic uint32_t turn = WORLDS;
+static _Atomic uint32_t asleep; // threads that wait by futex
+
+static struct {
+    struct loop *loop;
+    uint64_t tick;
+    ns_t now_ns, lateness_ns;
+    ns_t (*clock)(void);
+} job;
+
+static void futex(int op, uint32_t value)
+{
+    syscall(SYS_futex, &turn, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static uint32_t wait_while(uint32_t not_yet)
+{
+    uint32_t t;
+
+    for (int i = 0; i < SPINS; i++) {
+        t = atomic_load(&turn);
+        if (t != not_yet)
+            return t;
+        __builtin_ia32_pause();
+    }
+    atomic_fetch_add(&asleep, 1);
+    while ((t = atomic_load(&turn)) == not_yet)
+        futex(FUTEX_WAIT, not_yet);
+    atomic_fetch_sub(&asleep, 1);
+    return t;
+}
+
+static void hand_over(enum turn t)
+{
+    atomic_store(&turn, t);
+    if (atomic_load(&asleep) > 0)
+        futex(FUTEX_WAKE, 2);
+}
+
+// ---- system calls of the watched thread ------------------------------------------------------
+
+static _Atomic long violations;
+static _Atomic int first_violation = -1;
+static _Atomic pid_t watched;
+
+// The kernel has not made the call; the thread goes on as if it were not there.
+static void on_sigsys(int sig, siginfo_t *info, void *context)
+{
+    int none = -1;
+
+    (void)sig;
+    violations++;
+    atomic_compare_exchange_strong(&first_violation, &none, info->si_syscall);
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+}
+
+#define LOAD(field) \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define LOAD_LOW(n) \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
+#define LOAD_HIGH(n) \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n) + 4)
+#define PASS           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define TRAP           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)
+#define PASS_IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1), PASS
+#define TRAP_UNLESS(value) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 1, 0), TRAP
+
+// exit ends the thread, rt_sigreturn ends on_sigsys. The loop itself may sleep by clock_nanosleep
+// and write 8 bytes to the eventfd; the futex is the test's.
+static int install(void)
+{
+    const uint64_t word = (uint64_t)(uintptr_t)&turn;
+    struct sock_filter code[] = {
+        LOAD(arch),
+        TRAP_UNLESS(AUDIT_ARCH_X86_64),
+        LOAD(nr),
+        PASS_IF(SYS_clock_nanosleep),
+        PASS_IF(SYS_exit),
+        PASS_IF(SYS_rt_sigreturn),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 7), // to the write
+        LOAD_LOW(0),
+        TRAP_UNLESS(word & UINT32_MAX),
+        LOAD_HIGH(0),
+        TRAP_UNLESS(word >> 32),
+        PASS,
+        TRAP_UNLESS(SYS_write),
+        LOAD_LOW(0),
+        TRAP_UNLESS(COMMAND_FD),
+        LOAD_LOW(2),
+        TRAP_UNLESS(8),
+        PASS,
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    struct sigaction action = {.sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO};
+    sigset_t only;
+
+    // A trap on a thread that blocks SIGSYS would kill the process.
+    sigemptyset(&only);
+    sigaddset(&only, SIGSYS);
+    if (sigaction(SIGSYS, &action, NULL) || pthread_sigmask(SIG_UNBLOCK, &only, NULL) ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return -errno;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : -errno;
+}
+
+// ---- page faults of the watched thread -------------------------------------------------------
+
+// Minor and major, or -1. By another thread: getrusage is a call of the thread itself.
+static long faults_of(pid_t tid)
+{
+    char path[64], text[1024], *p;
+    long minor, major;
+    int fd;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return -1;
+    text[n] = 0;
+    p = strrchr(text, ')'); // the name may hold anything
+    if (!p ||
+        sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %ld %*u %ld", &minor, &major) != 2)
+        return -1;
+    return minor + major;
+}
+
+// ---- the two threads -------------------------------------------------------------------------
+
+void __real_loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
+                      ns_t (*clock)(void));
+void __wrap_loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
+                      ns_t (*clock)(void));
+
+void __wrap_loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
+                      ns_t (*clock)(void))
+{
+    job.loop = l;
+    job.tick = tick;
+    job.now_ns = now_ns;
+    job.lateness_ns = lateness_ns;
+    job.clock = clock;
+    hand_over(LOOPS);
+    (void)wait_while(LOOPS);
+}
+
+static volatile unsigned char *fresh_pages;
+static void *volatile heap;
+
+static void misbehave(void)
+{
+    for (int i = 0; i < 3; i++)
+        fresh_pages[4096 * i] = 1;
+    syscall(SYS_getpid);
+    heap = malloc(1);
+    free(heap);
+    (void)!write(COMMAND_FD, "too short", 4);
+    (void)!write(1, "8 bytes!", 8);
+}
+
+static void touch_stack(void)
+{
+    volatile unsigned char
+        page[65536]; // more than a tick needs; a thread's stack is its own
+
+    for (size_t i = 0; i < sizeof page; i += 4096)
+        page[i] = 1;
+}
+
+static void *ticks(void *arg)
+{
+    uint32_t t = WORLDS;
+
+    (void)arg;
+    touch_stack();
+    watched = (pid_t)syscall(SYS_gettid);
+    if (install() != 0)
+        first_violation = -2;
+    counting = true;
+    while ((t = wait_while(WORLDS)) != OVER) {
+        if (t == LOOPS)
+            __real_loop_tick(job.loop, job.tick, job.now_ns, job.lateness_ns, job.clock);
+        else
+            misbehave();
+        hand_over(WORLDS);
+    }
+    counting = false;
+    syscall(SYS_exit,
+            0); // the C library's own end of a thread would call the kernel more
+    return NULL;
+}
+
+// ---- the walks -------------------------------------------------------------------------------
+
+struct seen {
+    long faults; // after the first armed tick of each walk, in all
+    int walks;   // in which there was one
+    int first;   // number of the first such walk
+};
+
+// Every board's eventfd is the one that the filter lets through.
+static bool fix_fd(struct world *w)
+{
+    int fd = w->board.command_fd;
+
+    if (dup2(fd, COMMAND_FD) != COMMAND_FD)
+        return false;
+    close(fd);
+    w->board.command_fd = COMMAND_FD;
+    return true;
+}
+
+static bool walk_one(uint64_t seed, int number, uint64_t steps, struct walk_totals *t,
+                     struct seen *s)
+{
+    struct walk k;
+    char first[256];
+    long before = -1, more;
+    bool good = walk_begin(&k, seed, number, false, t) == 0;
+
+    if (!good || !fix_fd(k.world))
+        return false;
+    for (uint64_t i = 0; i < steps; i++) {
+        uint64_t motions = t->motions;
+
+        walk_step(&k);
+        if (before < 0 && t->motions != motions)
+            before = faults_of(watched);
+    }
+    more = before < 0 ? 0 : faults_of(watched) - before;
+    s->faults += more;
+    if (more != 0 && s->walks++ == 0)
+        s->first = number;
+    walk_end(&k, first, sizeof first);
+    return true;
+}
+
+static void judge(int number, bool good, const char *what)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", number, what);
+}
+
+// The detectors themselves.
+static bool seen_when_forbidden(int fd)
+{
+    long before = faults_of(watched), n;
+
+    if (dup2(fd, COMMAND_FD) != COMMAND_FD)
+        return false;
+    fresh_pages =
+        mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise((void *)(uintptr_t)fresh_pages, 4 * 4096, MADV_NOHUGEPAGE);
+    hand_over(MISBEHAVE);
+    (void)wait_while(MISBEHAVE);
+    n = faults_of(watched) - before;
+    printf(
+        "# %ld system calls (the first is number %d), %ld allocations, %ld page faults\n",
+        (long)violations, first_violation, (long)allocations, n);
+    return violations >= 3 && first_violation == SYS_getpid && allocations == 2 &&
+           before >= 0 && n >= 3;
+}
+
+static void tell(const struct walk_totals *t)
+{
+    int states = 0, reasons = 0;
+
+    for (int s = LADDER_WAITING; s < LADDER_STATES; s++)
+        states += t->in_state[s] > 0;
+    for (int r = 1; r < LADDER_REASONS; r++)
+        reasons += t->reason[r] > 0;
+    printf("# %" PRIu64 " walks, %" PRIu64 " ticks, %" PRIu64 " injections, %" PRIu64
+           " motions; %d of %d states, %d of %d reasons\n",
+           t->walks, t->ticks, t->injections, t->motions, states,
+           LADDER_STATES - LADDER_WAITING, reasons, LADDER_REASONS - 1);
+}
+
+static void verdict(const struct walk_totals *t, const struct seen *s, bool good)
+{
+    tell(t);
+    if (violations > 0)
+        printf("# %ld forbidden system calls, the first: number %d\n", (long)violations,
+               first_violation);
+    if (s->faults != 0)
+        printf("# %ld page faults in %d walks, the first: number %d\n", s->faults,
+               s->walks, s->first);
+    judge(2, good && violations == 0, "no system call but the eventfd's write");
+    judge(3, good && allocations == 0, "no allocation");
+    judge(4, good && s->faults == 0, "no page fault after arming");
+}
+
+static int run(uint64_t seed, int schedules, uint64_t all)
+{
+    static struct walk_totals t;
+    struct seen s = {0};
+    pthread_t thread;
+    int fd[2];
+    bool good = pipe(fd) == 0 && pthread_create(&thread, NULL, ticks, NULL) == 0;
+
+    while (good && watched == 0)
+        usleep(1000);
+    judge(1, good && seen_when_forbidden(fd[1]), "what is forbidden is seen");
+    violations = allocations = 0;
+    if (first_violation != -2)
+        first_violation = -1;
+    // After the mapping above, which was to fault.
+    printf("# memory %s\n",
+           mlockall(MCL_CURRENT | MCL_FUTURE) == 0 ? "locked" : "not locked");
+    for (int i = 0; i < schedules && good; i++)
+        good = walk_one(seed, i, all / (uint64_t)schedules, &t, &s);
+    good = good && first_violation != -2;
+    verdict(&t, &s, good);
+    hand_over(OVER);
+    pthread_join(thread, NULL);
+    return good && violations == 0 && allocations == 0 && s.faults == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
+                                          {"schedules", required_argument, NULL, 'n'},
+                                          {"ticks", required_argument, NULL, 't'},
+                                          {NULL, 0, NULL, 0}};
+    uint64_t seed = 1, all = 1000000;
+    int schedules = 200, c;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
+        if (c == 's')
+            seed = strtoull(optarg, NULL, 0);
+        else if (c == 'n')
+            schedules = atoi(optarg);
+        else if (c == 't')
+            all = strtoull(optarg, NULL, 0);
+        else
+            return 2;
+    if (schedules < 1)
+        return 2;
+    if (CANNOT) {
+        puts("ok 1 - hygiene of the loop thread # SKIP a sanitizer owns malloc");
+        return 0;
+    }
+    return run(seed, schedules, all);
+}
