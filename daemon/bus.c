@@ -152,7 +152,8 @@ static void drain_frames(struct bus *b, struct stream *s)
     zmq_msg_close(&msg);
 }
 
-// Before any message is read: one that was stamped after the clock was set comes after this.
+// Before any message is read: one that was stamped after the clock was set comes after
+// this.
 static void look_at_wall(struct bus *b)
 {
     ns_t before_ns = clock_now_ns();

@@ -1,10 +1,11 @@
 // bus: the one thread that owns the robot's ZeroMQ sockets. It sleeps in zmq_poll on
 // joint states, cameras and the loop's eventfd; drains each socket to its newest message;
-// gives joint states to the intake, parks the newest good frame of each camera, encodes and
-// sends what the outbox lets out: the newest command, never an old one. Every socket: size cap, high-water mark, LINGER 0, handshake 2 s, set before
-// bind/connect; no CONFLATE, no multipart. The one exception: at stop the command socket
-// gets LINGER 50 ms, since what it still holds is the end of the ramp to rest, and a driver
-// that is there takes that at once. SCHED_FIFO below the loop when granted (class io).
+// gives joint states to the intake, parks the newest good frame of each camera, encodes
+// and sends what the outbox lets out: the newest command, never an old one. Every socket:
+// size cap, high-water mark, LINGER 0, handshake 2 s, set before bind/connect; no
+// CONFLATE, no multipart. The one exception: at stop the command socket gets LINGER 50
+// ms, since what it still holds is the end of the ramp to rest, and a driver that is
+// there takes that at once. SCHED_FIFO below the loop when granted (class io).
 #ifndef ACTD_BUS_H
 #define ACTD_BUS_H
 
@@ -18,12 +19,12 @@ struct bus;
 // no endpoint is in use (a second bind over ipc would steal it), binds or connects
 // everything and starts the thread at FIFO `priority` (0 = do not ask). cameras
 // (cfg->n_cameras), cfg and board stay the caller's and must outlive the bus. 0 or -errno
-// with err filled: names the endpoint and the remedy. Speed limits, max_jump and the declared
-// rates are taken from cfg.
+// with err filled: names the endpoint and the remedy. Speed limits, max_jump and the
+// declared rates are taken from cfg.
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
               struct camera *const *cameras, int priority, struct config_error *err);
-// plain. Sends the newest command that is left, joins, closes, removes its ipc files. Every
-// bus_publisher must have been closed: it waits for them. NULL is fine.
+// plain. Sends the newest command that is left, joins, closes, removes its ipc files.
+// Every bus_publisher must have been closed: it waits for them. NULL is fine.
 void bus_stop(struct bus *b);
 
 // A PUB socket with the house's options for another thread (status). plain, at start-up.

@@ -1,9 +1,10 @@
 // camera: one camera's way from raw message to pixels. The bus parks each newest message
 // in one of three buffers; the camera's own thread (plain) decodes the newest one when an
 // inference asks, in parallel with the other cameras'; the infer thread reads the pixels.
-// A JPEG whose header says that it is too large or progressive is refused by the bus, like
-// any frame that cannot be used by what it says of itself. One that decodes with so much
-// as a warning counts as corrupt. Neither is used: the frame before it stays, and ages.
+// A JPEG whose header says that it is too large or progressive is refused by the bus,
+// like any frame that cannot be used by what it says of itself. One that decodes with so
+// much as a warning counts as corrupt. Neither is used: the frame before it stays, and
+// ages.
 #ifndef ACTD_CAMERA_H
 #define ACTD_CAMERA_H
 
@@ -23,9 +24,9 @@ struct camera;
 // that fail in the decoder. 0 or -errno.
 int camera_start(struct camera **out, const char *name, struct camera_mark *mark,
                  double latency_ms);
-// plain. The same without a thread, for tests in virtual time: camera_request decodes there
-// and then, camera_park does when the frame before was corrupt, camera_wait never waits and
-// no function reads a clock. Then one thread at a time.
+// plain. The same without a thread, for tests in virtual time: camera_request decodes
+// there and then, camera_park does when the frame before was corrupt, camera_wait never
+// waits and no function reads a clock. Then one thread at a time.
 int camera_new(struct camera **out, struct camera_mark *mark, double latency_ms);
 // plain. After the bus and infer threads have ended. NULL is fine.
 void camera_stop(struct camera *c);

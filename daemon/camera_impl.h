@@ -1,5 +1,5 @@
-// What camera's own files share: the three buffers and two pictures of one camera, and who may
-// touch what. camera.c has the drawing.
+// What camera's own files share: the three buffers and two pictures of one camera, and
+// who may touch what. camera.c has the drawing.
 #ifndef ACTD_CAMERA_IMPL_H
 #define ACTD_CAMERA_IMPL_H
 

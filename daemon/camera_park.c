@@ -1,5 +1,5 @@
-// The bus's side of a camera: what it says of itself is checked before anything is copied, then
-// when it was taken, and whether it shows anything new.
+// The bus's side of a camera: what it says of itself is checked before anything is
+// copied, then when it was taken, and whether it shows anything new.
 #include <stdio.h>
 #include <string.h>
 

@@ -35,12 +35,12 @@ const char *codec_verdict_name(enum codec_verdict v); // any thread class
 #define CODEC_STEP_MS 50  // by so much a sender's clock has moved: accepted, and told
 #define CODEC_JUMP_MS 500 // and by more than so much it is not believed
 
-// Maps one sender's stamps to our clock. Kept is the smallest difference between receipt and
-// stamp, so that one late message does not shift it. While the arm may move (learn false) it
-// is only forgotten slowly, and a clock that jumps is refused for as long as it takes: what
-// looks fresh because its clock moved would steer the arm. While it may not (learn true) the
-// smallest of the last seconds counts, and a clock that three messages in a row agree upon is
-// taken over. See codec_stamp.c.
+// Maps one sender's stamps to our clock. Kept is the smallest difference between receipt
+// and stamp, so that one late message does not shift it. While the arm may move (learn
+// false) it is only forgotten slowly, and a clock that jumps is refused for as long as it
+// takes: what looks fresh because its clock moved would steer the arm. While it may not
+// (learn true) the smallest of the last seconds counts, and a clock that three messages
+// in a row agree upon is taken over. See codec_stamp.c.
 struct codec_stamp {       // all zero to begin with
     int64_t offset_ns;     // monotonic minus sender's wall clock
     uint64_t samples;      // accepted with this clock; 0 = none yet
@@ -78,10 +78,10 @@ enum codec_time {
 enum codec_time codec_stamp_map(struct codec_stamp *s, int64_t stamp_wall_ns,
                                 ns_t received_ns, bool learn, ns_t *capture_ns);
 void codec_stamp_reset(struct codec_stamp *s);
-// The local wall clock was set by by_ns at now (wall.h). A sender on this machine stamps by
-// the same clock: for 5 s a message is also held against what was known plus by_ns, and if
-// that fits better the sender's clock is known anew, armed or not; nothing of it is refused
-// and no age changes. For a sender with a clock of its own nothing changes.
+// The local wall clock was set by by_ns at now (wall.h). A sender on this machine stamps
+// by the same clock: for 5 s a message is also held against what was known plus by_ns,
+// and if that fits better the sender's clock is known anew, armed or not; nothing of it
+// is refused and no age changes. For a sender with a clock of its own nothing changes.
 void codec_stamp_wall_set(struct codec_stamp *s, int64_t by_ns, ns_t now);
 
 struct codec; // the parser's arena and the names of the joints; one per thread
@@ -107,8 +107,8 @@ enum codec_verdict codec_refuse_stamp(struct codec *c, const struct codec_stamp 
 enum codec_verdict codec_joints(struct codec *c, const void *data, size_t size,
                                 struct joint_sample *out, int64_t *stamp_wall_ns);
 
-// Of the last message that was CODEC_NOT_FINITE: the joint, and what was said of its position
-// or velocity. io. -1 and 0 before the first.
+// Of the last message that was CODEC_NOT_FINITE: the joint, and what was said of its
+// position or velocity. io. -1 and 0 before the first.
 int codec_not_finite(const struct codec *c, double *value);
 
 // A camera frame, CompressedImage or RawImage (told apart by the wire type of field 2),

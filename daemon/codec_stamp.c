@@ -1,14 +1,15 @@
 // How a sender's wall clock is mapped to ours. A message is never early: the smallest of
 // the differences between receipt and stamp belongs to the quickest message, and what
-// another one shows above it is that message's own delay, or its sender's clock gone back;
-// nobody can tell the two apart. So:
+// another one shows above it is that message's own delay, or its sender's clock gone
+// back; nobody can tell the two apart. So:
 //
 //   armed      what looks late is late. The offset follows a quicker message at once and
 //              otherwise rises by 1/FORGET of the time. Beyond CODEC_JUMP_MS nothing is
 //              believed, for ever.
-//   disarmed   nothing moves, so the sender's clock may be learned: the smallest difference
-//              in this second and the one before counts. A clock further off than that, or
-//              gone back, is taken over when AGREE messages in a row show the same one.
+//   disarmed   nothing moves, so the sender's clock may be learned: the smallest
+//              difference in this second and the one before counts. A clock further off
+//              than that, or gone back, is taken over when AGREE messages in a row show
+//              the same one.
 //
 // Queued messages must not pass for a new clock: after a pause they come in a burst, each
 // with less delay than the one before it. Messages agree if their differences lie within
@@ -33,7 +34,7 @@
 // late message would be the minimum of all there are.
 #define BUCKET_NS    NS_PER_S
 #define BUCKET_LEAST 3
-#define SET_NS       (5 * NS_PER_S) // that a sender has to follow a wall clock that was set
+#define SET_NS       (5 * NS_PER_S) // that a sender has to follow a clock that was set
 
 void codec_stamp_reset(struct codec_stamp *s)
 {
@@ -145,7 +146,8 @@ static int64_t size(int64_t x)
     return x < 0 ? -x : x;
 }
 
-// Shifts all that is known of the sender's clock, if the message then fits better, and well.
+// Shifts all that is known of the sender's clock, if the message then fits better, and
+// well.
 static void follow_wall(struct codec_stamp *s, int64_t stamp_wall_ns, ns_t received_ns)
 {
     int64_t by_ns = s->set.by_ns;

@@ -5,16 +5,17 @@
 #define WORDS  (CONTENT_SAMPLE / sizeof(uint64_t))
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
-// For one word the next hash is a one-to-one function of the last, and for one hash of the
-// word: two payloads that differ in a single sampled word never hash alike.
+// For one word the next hash is a one-to-one function of the last, and for one hash of
+// the word: two payloads that differ in a single sampled word never hash alike.
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * GOLDEN;
     return hash ^ hash >> 32;
 }
 
-// Where in a stretch of `stretch` bytes word i is taken. Not always at the same place: the
-// length of a stretch may divide that of a row, and all words would lie in one column.
+// Where in a stretch of `stretch` bytes word i is taken. Not always at the same place:
+// the length of a stretch may divide that of a row, and all words would lie in one
+// column.
 static size_t place(size_t i, size_t stretch)
 {
     return (size_t)((i * GOLDEN) >> 32) % (stretch - sizeof(uint64_t) + 1);

@@ -1,7 +1,8 @@
-// content: does a camera's picture still change? A frozen camera goes on sending, with new
-// stamps, what it saw last; the noise of a real sensor makes two equal frames in a row rare, ten
-// of them are a camera that hangs. Compared is a hash over a sample of at most CONTENT_SAMPLE
-// bytes of the payload: a frame of 8 MiB costs what a small one does. Pure. Class io.
+// content: does a camera's picture still change? A frozen camera goes on sending, with
+// new stamps, what it saw last; the noise of a real sensor makes two equal frames in a
+// row rare, ten of them are a camera that hangs. Compared is a hash over a sample of at
+// most CONTENT_SAMPLE bytes of the payload: a frame of 8 MiB costs what a small one does.
+// Pure. Class io.
 #ifndef ACTD_CONTENT_H
 #define ACTD_CONTENT_H
 
@@ -11,9 +12,9 @@
 
 #define CONTENT_SAMPLE 4096
 
-// Of the first CONTENT_SAMPLE bytes when there are no more; else of 512 words of 8 bytes, one
-// somewhere in each 512th of the payload, always the same places for one size. The size counts
-// too. Any thread class.
+// Of the first CONTENT_SAMPLE bytes when there are no more; else of 512 words of 8 bytes,
+// one somewhere in each 512th of the payload, always the same places for one size. The
+// size counts too. Any thread class.
 uint64_t content_hash(const void *data, size_t size);
 
 struct content {

@@ -215,7 +215,7 @@ static bool makes_sense(struct intake *in, const struct joint_sample *s)
 
     if (BLIND(BLIND_JOINTS_JUMP) || joint < 0)
         return true;
-    in->agreed = in->agreed > 0 && leap(in, &in->elsewhere, s) < 0 ? in->agreed + 1 : 1;
+    in->agreed = leap(in, &in->elsewhere, s) < 0 ? in->agreed + 1 : 1;
     in->elsewhere = *s;
     if (in->agreed >= INTAKE_BAD_IN_A_ROW && !atomic_load(&in->board->armed)) {
         row_is(in, 0);

@@ -1,12 +1,14 @@
-// intake: from a message as received to a joint sample that can be believed. Form (codec), time
-// (stamp), then sense: a joint that moved further since the sample before than any arm can is
-// refused, and three refusals in a row are a fault that the loop sees on the board. Once the arm
-// is disarmed a new place or a new clock is believed after as many messages that agree with one
-// another. Class io; owns no socket and no clock, so a test runs it in virtual time.
+// intake: from a message as received to a joint sample that can be believed. Form
+// (codec), time (stamp), then sense: a joint that moved further since the sample before
+// than any arm can is refused, and three refusals in a row are a fault that the loop sees
+// on the board. Once the arm is disarmed a new place or a new clock is believed after as
+// many messages that agree with one another. Class io; owns no socket and no clock, so a
+// test runs it in virtual time.
 //
-// Two drivers on one endpoint look like an arm that leaps there and back: every second sample
-// agrees with the last one accepted. So an accepted sample that stands alone between two refused
-// for a jump is counted with them, and it takes two accepted in a row to end such a count.
+// Two drivers on one endpoint look like an arm that leaps there and back: every second
+// sample agrees with the last one accepted. So an accepted sample that stands alone
+// between two refused for a jump is counted with them, and it takes two accepted in a row
+// to end such a count.
 #ifndef ACTD_INTAKE_H
 #define ACTD_INTAKE_H
 
@@ -30,14 +32,14 @@ struct intake_config {
 
 struct intake;
 
-// plain. names (joints) are copied; the board is the caller's. Writes board->joint_mark, joints
-// and history; reads board->armed. 0 or -errno.
+// plain. names (joints) are copied; the board is the caller's. Writes board->joint_mark,
+// joints and history; reads board->armed. 0 or -errno.
 int intake_new(struct intake **out, const struct intake_config *cfg,
                const char *const *names, struct board *board);
 void intake_free(struct intake *in); // plain; NULL is fine
 
-// io. One message of one part, received at `now`. Accepted samples go to the history; nothing
-// but the counters of the mark is published yet. What becomes of a message:
+// io. One message of one part, received at `now`. Accepted samples go to the history;
+// nothing but the counters of the mark is published yet. What becomes of a message:
 //   refused        form, value, stamp far off, jump: counted, in a row, with its reason
 //   duplicate      the stamp of the one before: counted, and as if it had not come
 //   out of order   older than the one before: counted, and as if it had not come
@@ -45,10 +47,11 @@ void intake_free(struct intake *in); // plain; NULL is fine
 void intake_joints(struct intake *in, const void *data, size_t size, ns_t now);
 // io. A message refused unread (several parts).
 void intake_refuse(struct intake *in, enum codec_verdict why, const char *text);
-// io. The local wall clock was set by by_ns (wall.h): a driver on this machine follows it.
+// io. The local wall clock was set by by_ns (wall.h): a driver on this machine follows
+// it.
 void intake_wall_set(struct intake *in, int64_t by_ns, ns_t now);
-// io. After a drain: the newest sample and the history to the board, if there is a new one;
-// mark.received counts the accepted, after them.
+// io. After a drain: the newest sample and the history to the board, if there is a new
+// one; mark.received counts the accepted, after them.
 void intake_publish(struct intake *in);
 
 // Why the last refused one was, for status: any thread. CODEC_OK and "" when none was.

@@ -1,8 +1,9 @@
-// outbox: what becomes of the loop's commands on their way to the socket. Of several that wait
-// only the newest leaves: a bus that was held up must not send a burst of old positions, each
-// with a fresh time to live. A command that has waited its time to live out, or that was made
-// before the monitor cut the output, does not leave at all; one that has waited a while leaves
-// with what is left of it. Everything is counted. Class io; no thread, no socket, no clock.
+// outbox: what becomes of the loop's commands on their way to the socket. Of several that
+// wait only the newest leaves: a bus that was held up must not send a burst of old
+// positions, each with a fresh time to live. A command that has waited its time to live
+// out, or that was made before the monitor cut the output, does not leave at all; one
+// that has waited a while leaves with what is left of it. Everything is counted. Class
+// io; no thread, no socket, no clock.
 #ifndef ACTD_OUTBOX_H
 #define ACTD_OUTBOX_H
 
@@ -18,9 +19,10 @@ struct outbox { // all zero to begin with; the counters are read by any thread
     uint64_t last_sequence;      // of the last one that left
 };
 
-// io. The command to send at `now`, with what is left of its time to live. False when there is
-// none; *out is then garbage. Empties the ring in any case: what this call does not send is
-// never sent. made_ns of a command may lie after `now` by the time it takes to get here.
+// io. The command to send at `now`, with what is left of its time to live. False when
+// there is none; *out is then garbage. Empties the ring in any case: what this call does
+// not send is never sent. made_ns of a command may lie after `now` by the time it takes
+// to get here.
 bool outbox_next(struct outbox *o, struct board *board, ns_t now, struct command *out);
 
 #endif

@@ -66,6 +66,16 @@ static bool counted_clock(struct probe *p)
     return atomic_load(&JOINT_MARK(p)->clock_jumps) > 0;
 }
 
+static const char *names_joint_1(struct probe *p)
+{
+    const struct loop_report *r = world_report(p->w);
+
+    for (uint64_t i = 0; i < r->events && i < BOARD_EVENTS; i++)
+        if (r->event[i].to == LADDER_STOPPING && r->event[i].index == 1)
+            return NULL;
+    return "it does not name the joint";
+}
+
 static const char *one_clock_jump(struct probe *p)
 {
     return atomic_load(&JOINT_MARK(p)->clock_jumps) == 1 ? NULL : "not one step counted";
@@ -110,6 +120,10 @@ static const struct scenario of[] = {
     {.name = "joints NaN", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
      .inject = WRONG(JOINTS_NAN, 200, 0), .reason = REASON_JOINTS_NOT_FINITE, .least = 5,
      .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},
+    {.name = "joints NaN, as the loop hears of it", .bound = "3 in a row",
+     .detector = BLIND_JOINTS_REFUSED, .inject = WRONG(JOINTS_NAN, 200, 0),
+     .reason = REASON_JOINTS_NOT_FINITE, .least = 5, .most = 5,
+     .path = "STOPPING STOPPED", .recovery = LATCHES, .check = names_joint_1},
     {.name = "joints +infinity", .bound = "3 in a row", .detector = BLIND_JOINTS_FINITE,
      .inject = WRONG(JOINTS_INFINITE, 200, 1), .reason = REASON_JOINTS_NOT_FINITE,
      .least = 5, .most = 5, .path = "STOPPING STOPPED", .recovery = LATCHES},

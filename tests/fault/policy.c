@@ -2,6 +2,8 @@
 // observation. At the injection a chunk is at most 470 ms old, so rows last a second more.
 #include <math.h>
 
+#include "daemon/chunks_impl.h"
+#include "daemon/loop_impl.h"
 #include "tests/fault/matrix.h"
 
 #define POLICY(v, n, m) \
@@ -15,6 +17,15 @@
 static bool ran_out(struct probe *p)
 {
     return world_report(p->w)->chunk_remaining <= 0;
+}
+
+// The last row of the newest chunk is over: no chunk that was handed over reaches this tick. The
+// row's place is what the command before said, and a tick is a quarter of a row.
+static bool rows_over(struct probe *p)
+{
+    double row = p->w->plant.command.chunk_row;
+
+    return p->began != 0 || row + 0.25 >= (double)p->w->cfg.rows;
 }
 
 static uint64_t since(struct probe *p, enum chunk_verdict v)
@@ -85,6 +96,22 @@ static void short_memory(struct world_config *c)
     c->every_rows = 10;
 }
 
+// Only the end of its rows ends a chunk.
+static void long_memory(struct world_config *c)
+{
+    c->loop.chunks.max_age_ns = 20 * NS_PER_S;
+}
+
+// Memory goes wrong: the rows in use are not numbers any more.
+static void hit_rows(struct world *w, uint64_t since)
+{
+    struct chunks *q = w->loop->chunks;
+
+    for (int i = 0; i < q->n && since == 0; i++)
+        for (int r = 0; r < q->live[i].rows; r++)
+            q->live[i].row[r * w->cfg.loop.joints] = NAN;
+}
+
 static const char *never_older(struct probe *p)
 {
     return since(p, CHUNK_TOO_OLD) > 0 ? NULL : "an old observation was acted on";
@@ -96,11 +123,13 @@ static const struct scenario of[] = {
      .least = 0, .most = 0, .path = "HOLD STOPPING STOPPED", .recovery = LATCHES,
      .cause_goes = true},
     {.name = "policy hangs, end of the rows", .bound = "HOLD at the chunk's end",
-     .detector = BLIND_CHUNK_END, .inject = POLICY(VERB_OFF, 600, 0), .begins = ran_out,
+     .detector = BLIND_CHUNK_END, .configure = long_memory,
+     .inject = POLICY(VERB_OFF, 600, 0), .begins = rows_over,
      .reason = REASON_POLICY_SLOW, .least = 0, .most = 0,
      .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
     {.name = "policy 60 times slower", .bound = "HOLD at the chunk's end",
-     .detector = BLIND_CHUNK_END, .inject = POLICY(VERB_SLOW, 600, 60), .begins = ran_out,
+     .detector = BLIND_CHUNK_END, .configure = long_memory,
+     .inject = POLICY(VERB_SLOW, 600, 60), .begins = rows_over,
      .reason = REASON_POLICY_SLOW, .least = 0, .most = 0,
      .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true,
      .check = late_dropped},
@@ -142,6 +171,10 @@ static const struct scenario of[] = {
      .detector = BLIND_GUARD, .inject = WRONG(POLICY_ZEROS, 100, 0),
      .begins = first_chunk, .seen = limited, .least = 0, .most = 40,
      .recovery = RUNS_ON, .check = limit_told, .settle = 600},
+    {.name = "rows in memory are hit", .bound = "the same tick; 5 in a row",
+     .detector = BLIND_TARGET, .act = hit_rows, .inject = {.ticks = 20},
+     .reason = REASON_NOT_FINITE, .least = 0, .most = 0,
+     .path = "HOLD STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
     {.name = "inference fails", .bound = "3 in a row", .detector = BLIND_POLICY,
      .inject = WRONG(POLICY_FAILS, 400, 0), .begins = third_failure,
      .reason = REASON_POLICY_FAILED, .least = 0, .most = 0, .path = "STOPPING STOPPED",

@@ -45,6 +45,28 @@ static const char *names_joint_1(struct probe *p)
     return "it does not name the joint";
 }
 
+// The camera stops the arm and comes back for one frame. While it is late again, too late to arm
+// but not to stop, somebody resets; when all is well somebody arms. The latch has to hold.
+static void reset_too_soon(struct world *w, uint64_t since)
+{
+    struct injection off = {.target = INJECT_CAMERA, .verb = VERB_OFF, .ticks = 60};
+
+    if (since == 121)
+        world_inject(w, off);
+    if (since == 155)
+        world_request(w, BOARD_RESET);
+    if (since > 260)
+        world_request(w, BOARD_ARM);
+}
+
+static const char *still_latched(struct probe *p)
+{
+    return world_report(p->w)->faults.latched >> REASON_CAMERA_STALE & 1 &&
+                   !p->entered[LADDER_READY] && !p->entered[LADDER_APPROACH]
+               ? NULL
+               : "the latch did not hold";
+}
+
 // A cause that has gone; somebody arms without a reset, again and again.
 static void arm_again(struct world *w, uint64_t since)
 {
@@ -109,7 +131,12 @@ static const struct scenario of[] = {
      .detector = BLIND_REQUESTS, .inject = REQUEST(63, 200), .seen = is_estop,
      .least = 0, .most = 0, .reason = REASON_ESTOP, .path = "ESTOP",
      .recovery = LATCHES},
-    {.name = "arm without a reset", .bound = "latched", .detector = BLIND_LATCH,
+    {.name = "reset too soon, then arm", .bound = "latched", .detector = BLIND_LATCH,
+     .inject = {.target = INJECT_CAMERA, .verb = VERB_OFF, .ticks = 120},
+     .act = reset_too_soon, .least = 17, .most = 17, .reason = REASON_CAMERA_STALE,
+     .path = "STOPPING STOPPED WAITING", .recovery = STAYS, .check = still_latched,
+     .settle = 300, .more_episodes = 1},
+    {.name = "arm without a reset", .bound = "latched", .detector = BLIND_JOINTS_AGE,
      .inject = {.target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = 40},
      .act = arm_again, .seen = refuses_arm, .least = 101, .most = 101,
      .reason = REASON_JOINTS_STALE, .path = "HOLD STOPPING STOPPED",

@@ -189,8 +189,8 @@ static void test_newest_wins(void **state)
     free(h);
 }
 
-// In bursts, good ones before bad ones: whatever of it is looked at, each frame is counted
-// in exactly one place, and a good one behind a bad one is taken.
+// In bursts, good ones before bad ones: whatever of it is looked at, each frame is
+// counted in exactly one place, and a good one behind a bad one is taken.
 static void test_every_frame_is_counted_once(void **state)
 {
     struct fixture *f = *state;
@@ -217,7 +217,8 @@ static void test_every_frame_is_counted_once(void **state)
     assert_true(camera_superseded(f->camera[0]) > 0);
 }
 
-// One at a time all arrive; of what waits together only the newest, and all are accounted for.
+// One at a time all arrive; of what waits together only the newest, and all are accounted
+// for.
 static void test_commands_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -277,8 +278,8 @@ static void push_made(struct fixture *f, ns_t ago, ns_t ttl, uint32_t stalls)
     assert_int_equal(write(f->board.command_fd, &(uint64_t){1}, 8), 8);
 }
 
-// What is too old, or made before the output was cut, stays here; what goes says how long it
-// still lives.
+// What is too old, or made before the output was cut, stays here; what goes says how long
+// it still lives.
 static void test_old_commands_stay(void **state)
 {
     struct fixture *f = *state;
@@ -399,8 +400,8 @@ static void test_stop_sends_the_last(void **state)
     assert_int_equal(next_command(f->commands, 5000), 49);
 }
 
-// A good frame with a bad one behind it in the same drain: never lost. While the bus is in the
-// middle of a long message, or just not scheduled, they come together.
+// A good frame with a bad one behind it in the same drain: never lost. While the bus is
+// in the middle of a long message, or just not scheduled, they come together.
 static void test_good_frame_before_a_bad_one(void **state)
 {
     struct fixture *f = *state;

@@ -130,8 +130,8 @@ static void test_no_older_one_instead(void **state)
     assert_false(outbox_next(&box, &board, 0, &out));
 }
 
-// The bus was away for a second at 100 Hz: the ring took 64, the loop dropped the rest. Nothing
-// of it leaves; then one command per tick again.
+// The bus was away for a second at 100 Hz: the ring took 64, the loop dropped the rest.
+// Nothing of it leaves; then one command per tick again.
 static void test_no_burst_after_a_pause(void **state)
 {
     uint64_t sent = 0;

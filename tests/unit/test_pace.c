@@ -1,4 +1,5 @@
-// Rate of a stream, content of its frames, and the local wall clock: exact bounds, and naive twins.
+// Rate of a stream, content of its frames, and the local wall clock: exact bounds, and
+// naive twins.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,6 +126,9 @@ static void test_not_declared(void **state)
     (void)state;
     pace_init(&p, 0);
     assert_false(run(&p, &now, 300, 10 * NS_PER_S));
+    pace_init(&p, 0.5);
+    assert_false(run(&p, &now, 101, 2 * NS_PER_S));
+    assert_true(run(&p, &now, 101, 3 * NS_PER_S));
 }
 
 static void test_pace_twin(void **state)
@@ -152,16 +156,16 @@ static void test_pace_twin(void **state)
 
 // ---- content --------------------------------------------------------------------------
 
-// Which bytes count: all of a small payload; of a large one at most CONTENT_SAMPLE, and some in
-// every stretch of 1/512.
+// Which bytes count: all of a small payload; of a large one at most CONTENT_SAMPLE, and
+// some in every stretch of 1/512.
 static void test_what_is_sampled(void **state)
 {
-    const size_t sizes[] = {1, 7, 8, 9, 4095, 4096, 4097, 20000, 65536};
+    const size_t sizes[] = {0, 1, 7, 8, 9, 4095, 4096, 4097, 20000, 65536};
 
     (void)state;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t n = sizes[k], counts = 0, gap = 0, widest = 0;
-        uint8_t *bytes = malloc(n); // its end is the heap's end
+        uint8_t *bytes = malloc(n ? n : 1); // its end is the heap's end
         uint64_t hash;
 
         for (size_t i = 0; i < n; i++)
@@ -193,7 +197,8 @@ static void test_size_counts(void **state)
         assert_true(content_hash(zero, n) != content_hash(zero, n + 1));
 }
 
-// A picture whose rows are as long as a stretch: a change in one column is seen whichever it is.
+// A picture whose rows are as long as a stretch: a change in one column is seen whichever
+// it is.
 static void test_no_blind_columns(void **state)
 {
     enum { ROWS = 512, WIDTH = 640 };
