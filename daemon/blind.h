@@ -56,6 +56,7 @@ enum blind_detector {
     BLIND_WEIGHTS,
     BLIND_CONFIG,
     BLIND_DISK,
+    BLIND_WALL, // the local wall clock was set
 };
 
 #ifdef ACTD_BLIND

@@ -251,13 +251,18 @@ static bool wanted(const struct loop *l)
 static uint64_t watch_rows(const struct loop *l)
 {
     const struct board *b = l->board;
+    // A policy whose chunks come, and are refused, is not slow.
+    bool refused = l->bad_chunks[CHUNK_OUT_OF_ORDER] + l->bad_chunks[CHUNK_WRONG_SHAPE] +
+                       l->bad_chunks[CHUNK_NOT_FINITE] +
+                       l->bad_chunks[CHUNK_OUT_OF_RANGE] >
+                   0;
     bool inferring =
         atomic_load_explicit(&b->inferring_since_ns, memory_order_relaxed) != 0;
     uint64_t c = l->target_rc == -ESTALE ? LADDER_C_CHUNK_TOO_OLD : LADDER_C_NO_CHUNK;
 
     if (l->target_rc != -ENODATA && l->target_rc != -ESTALE)
         return 0;
-    if (l->state != LADDER_APPROACH && inferring)
+    if (l->state != LADDER_APPROACH && inferring && !refused)
         c |= LADDER_C_POLICY_SLOW;
     if (atomic_load_explicit(&b->starved, memory_order_relaxed) == BOARD_SKEW)
         c |= LADDER_C_CAMERA_SKEW;

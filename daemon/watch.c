@@ -38,6 +38,7 @@ struct watch {
     bool armed_once;
     bool arrived, homed; // at the rest pose; and the way there is over, arrived or not
     uint32_t stalls_told;
+    bool ready_told;
     struct watchdog dog;
 };
 
@@ -106,6 +107,8 @@ static void look_at_loop(struct watch *w)
 {
     uint32_t stalls = atomic_load(&w->src->board->stalls);
 
+    // Repeated until it could be said: the manager's queue may be full.
+    w->ready_told = w->ready_told || watchdog_say(&w->dog, "READY=1");
     (void)watchdog_ping(&w->dog, clock_now_ns(),
                         w->src->monitor == NULL || monitor_fine(w->src->monitor));
     if (stalls == w->stalls_told)
@@ -238,7 +241,6 @@ int watch_run(const struct watch_source *src)
     watchdog_init(&w->dog);
     ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
     const char *cause = NULL;
-    watchdog_say(&w->dog, "READY=1");
     while (!(cause = cause_to_end(w, begin))) {
         look_at_loop(w);
         if (slot_read(&src->board->report, &w->report)) {

@@ -71,6 +71,32 @@ static const char *told_once(struct probe *p)
     return world_report(p->w)->stalls == 1 ? NULL : "the loop does not say so";
 }
 
+static void hour_on(struct world *w, uint64_t since)
+{
+    if (since == 0)
+        world_set_wall(w, 3600 * NS_PER_S, true);
+}
+
+static void hour_back(struct world *w, uint64_t since)
+{
+    if (since == 0)
+        world_set_wall(w, -3600 * NS_PER_S, true);
+}
+
+// There is nothing to detect: not a message is lost.
+static bool at_once(struct probe *p)
+{
+    return p->w->tick > p->from;
+}
+
+static const char *not_a_message_lost(struct probe *p)
+{
+    if (atomic_load(&JOINT_MARK(p)->refused) || atomic_load(&CAMERA_MARK(p, 0)->refused) ||
+        atomic_load(&JOINT_MARK(p)->out_of_order))
+        return "messages were refused";
+    return p->w->inferences > p->inferences_before + 1 ? NULL : "no inference since";
+}
+
 static const struct scenario of[] = {
     {.name = "loop away for 150 ms", .bound = "gap > 100 ms", .detector = BLIND_TICK_GAP,
      .configure = alone, .inject = LOOP(VERB_OFF, 0, 30, 0),
@@ -119,6 +145,12 @@ static const struct scenario of[] = {
                 .ticks = 300},
      .reason = REASON_LATE_CHUNKS, .least = 30, .most = 220, .path = "STOPPING STOPPED",
      .recovery = LATCHES, .cause_goes = true, .settle = 600},
+    {.name = "wall clock set 1 h on, driver follows", .bound = "no effect",
+     .detector = BLIND_WALL, .act = hour_on, .inject = {.ticks = 300}, .seen = at_once,
+     .least = 1, .most = 1, .recovery = RUNS_ON, .check = not_a_message_lost},
+    {.name = "wall clock set 1 h back, driver follows", .bound = "no effect",
+     .detector = BLIND_WALL, .act = hour_back, .inject = {.ticks = 300}, .seen = at_once,
+     .least = 1, .most = 1, .recovery = RUNS_ON, .check = not_a_message_lost},
 };
 
 const struct scenario_group group_timing = {"time", of, sizeof of / sizeof *of};

@@ -132,8 +132,21 @@ static void deliver_frames(struct world *w, int camera)
     }
 }
 
+// Was the wall clock set? Before any message is read.
+static void look_at_wall(struct world *w)
+{
+    int64_t by_ns = wall_moved(&w->in->wall, w->now, clock_wall_ns(), w->now);
+
+    if (by_ns == 0)
+        return;
+    intake_wall_set(w->in->intake, by_ns, w->now);
+    for (int i = 0; i < w->cfg.loop.n_cameras; i++)
+        camera_wall_set(w->camera[i], by_ns, w->now);
+}
+
 static void bus_receives(struct world *w)
 {
+    look_at_wall(w);
     deliver_joints(w);
     for (int i = 0; i < w->cfg.loop.n_cameras; i++)
         deliver_frames(w, i);
@@ -273,6 +286,13 @@ static void move_arm(struct world *w, ns_t to)
         if (w->hooks.moved)
             w->hooks.moved(w->hooks.arg, w);
     }
+}
+
+void world_set_wall(struct world *w, int64_t by_ns, bool local)
+{
+    w->wall_offset_ns += by_ns;
+    for (int i = 0; i <= w->cfg.loop.n_cameras && local; i++)
+        w->in->sender[i].clock_ns += by_ns;
 }
 
 // ---- the order -------------------------------------------------------------------------------

@@ -125,6 +125,8 @@ bool world_to_running(struct world *w);
 // The next tick whose number is a multiple of this has all streams in this phase.
 #define WORLD_PHASE_TICKS 8
 
+// Somebody sets the wall clock; local: driver and cameras run on this machine and stamp by it.
+void world_set_wall(struct world *w, int64_t by_ns, bool local);
 void world_request(struct world *w, uint32_t bits); // board_request bits
 // target … magnitude as in one; from counts from the tick to come: 0 = it.
 void world_inject(struct world *w, struct injection one);

@@ -3,6 +3,7 @@
 #define ACTD_FAULT_WORLD_IMPL_H
 
 #include "daemon/intake.h"
+#include "daemon/wall.h"
 #include "tests/fault/world.h"
 
 #define WORLD_SIDE    32 // pixels
@@ -41,9 +42,8 @@ struct world_inside {
     ns_t work_ns;       // of the tick that runs
     ns_t step_until_ns; // where a step ends in which the loop does not tick
     uint64_t jumped;    // the injection that made the arm jump last
+    struct wall wall;
     struct brain_state *brain;
-    struct blackbox *box;
-    struct blackbox_writer *writer;
 };
 
 // What is wrong with a target at a time, or NULL.

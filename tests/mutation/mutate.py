@@ -267,6 +267,8 @@ def mutants(file, source):
     for i, t in enumerate(tokens):
         if t.area:
             token_mutants(tokens, i, pair, family, add)
+    for row in macro_rows(tokens, pair):
+        macro_row_mutants(tokens, row, pair, add)
     for first, last, kind in statements(tokens, pair):
         statement_mutants(tokens, first, last, kind, add)
     return finished(file, source, found)
@@ -316,6 +318,33 @@ def drop_initialiser(tokens, first, pair, add):
     while tokens[i + 1].text not in (",", "}"):
         i = pair[i + 1] if tokens[i + 1].text in ("(", "[", "{") else i + 1
     add(first, i + (tokens[i + 1].text == ","), "", f".{tokens[first + 1].text} -> dropped")
+
+
+def macro_rows(tokens, pair):
+    """(index of NAME, columns by position) of each row NAME(A, B, …) of a table."""
+    rows = []
+    for i, t in enumerate(tokens):
+        if t.area != "table" or t.kind != "name" or tokens[i - 1].text not in ("{", ","):
+            continue
+        if tokens[i + 1].text == "(" and pair[i + 1] > i + 4:
+            rows.append(i)
+    columns = {} # (macro, position) -> what stands there, in order
+    for i in rows:
+        for k in range(i + 2, pair[i + 1], 2):
+            c = columns.setdefault((tokens[i].text, k - i), [])
+            if tokens[k].text not in c:
+                c.append(tokens[k].text)
+    return [(i, columns) for i in rows]
+
+
+def macro_row_mutants(tokens, row, pair, add):
+    i, columns = row
+    last = pair[i + 1]
+    add(i, last + (tokens[last + 1].text == ","), "", "delete row")
+    for k in range(i + 2, last, 2):
+        c = columns[tokens[i].text, k - i]
+        if len(c) > 1:
+            add(k, k, c[(c.index(tokens[k].text) + 1) % len(c)])
 
 
 def plain_condition(tokens, open_, close, add):

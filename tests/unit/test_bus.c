@@ -1,8 +1,42 @@
 // The bus over real ipc sockets: what it counts, what it keeps, and that nothing a peer
 // does keeps a command from going out.
 #include <pthread.h>
+#include <time.h>
 
 #include "tests/unit/bus_fixture.h"
+
+// The clocks of this program: the wall clock can be set.
+static _Atomic int64_t wall_set_ns;
+
+static ns_t read_clock(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (ns_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+ns_t clock_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+ns_t clock_wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME) + wall_set_ns;
+}
+
+int clock_sleep_until(ns_t when_ns)
+{
+    struct timespec t = {.tv_sec = when_ns / NS_PER_S, .tv_nsec = when_ns % NS_PER_S};
+
+    return -clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+ns_t clock_period_ns(double rate_hz)
+{
+    return (ns_t)((double)NS_PER_S / rate_hz + 0.5);
+}
 
 static void test_a_good_sample(void **state)
 {
@@ -297,6 +331,34 @@ static void test_old_commands_stay(void **state)
     assert_int_equal(next_command(f->commands, 50), 0);
 }
 
+// Somebody sets the clock of this machine while the arm moves: the driver, which stamps by it,
+// is not refused.
+static void test_wall_clock_is_set(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t by[] = {3600 * NS_PER_S, -3600 * NS_PER_S, -200 * NS_PER_MS, NS_PER_S};
+    struct joints_mark *m = &f->board.joint_mark;
+    uint64_t sent = 0;
+
+    assert_int_equal(start(f), 0);
+    connect_all(f);
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+        for (int k = 0; k < 5; k++) {
+            send_joints(f, 0);
+            sent++;
+            EVENTUALLY(m->received == sent);
+        }
+        atomic_store(&f->board.armed, true);
+        wall_set_ns += by[i];
+        f->stamp_ns += by[i] < 0 ? by[i] : 0; // of the fixture: stamps go on from here
+    }
+    send_joints(f, 0);
+    EVENTUALLY(m->received == sent + 1);
+    assert_int_equal(bus_counts(f->bus).wall_sets, 4);
+    assert_int_equal(m->refused + m->out_of_order + m->duplicate, 0);
+    wall_set_ns = 0;
+}
+
 // Nobody there, or somebody who never reads: neither takes time.
 static void test_slow_subscriber_never_blocks(void **state)
 {
@@ -469,6 +531,7 @@ int main(void)
         TEST(test_slow_subscriber_never_blocks),
         TEST(test_flood_does_not_stop_commands),
         TEST(test_old_commands_stay),
+        TEST(test_wall_clock_is_set),
         TEST(test_stop_sends_the_last),
         TEST(test_good_frame_before_a_bad_one),
         TEST(test_publisher),

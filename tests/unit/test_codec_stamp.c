@@ -133,6 +133,14 @@ static void test_window_exactly(void **state)
                              t + (k < row[i].learned ? 0 : 300 * MS));
         }
     }
+    // What came before it was armed does not count for the second after.
+    struct codec_stamp u = {0};
+    ns_t v = begin(&u, AT_REST);
+    captured(&u, WALL + v + PERIOD, v + PERIOD, ARMED);
+    for (int k = 1; k < 12; k++)
+        assert_int_equal(captured(&u, WALL + v + PERIOD + k * 600 * MS,
+                                  v + PERIOD + k * 600 * MS + 300 * MS, AT_REST),
+                         v + PERIOD + k * 600 * MS + (k < 7 ? 0 : 300 * MS));
     // The same from the very first message on, whatever our clock says.
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct codec_stamp s = {0};

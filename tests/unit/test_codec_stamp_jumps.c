@@ -164,8 +164,10 @@ static void learned(const ns_t (*message)[2], int n, int first, ns_t age)
                                 AT_REST, &capture);
 
         assert_int_equal(v, i + 1 < first ? CODEC_TIME_JUMP : CODEC_TIME_OK);
-        if (i + 1 == first)
+        if (i + 1 == first) {
             assert_int_equal(t + message[i][1] - capture, age);
+            assert_int_equal(s.samples, 1);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ static int fake_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -304,6 +305,7 @@ static void ticking_child(_Atomic uint32_t *stalls)
 {
     struct monitor *m = NULL;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // no test, no child
     memset(&board, 0, sizeof board);
     if (monitor_start(&m, &board, 5 * MS, 0) != 0)
         _exit(1);
