@@ -46,8 +46,10 @@ struct joint_history { // newest BOARD_HISTORY samples
 // What the loop and telemetry need to know of the stream of joint states. Writer: bus.
 struct joints_mark {
     _Atomic uint64_t received, refused, duplicate, out_of_order;
-    _Atomic uint64_t clock_jumps;      // the sender's clock moved by 50 … 500 ms
-    _Atomic uint32_t refused_in_a_row; // since the last accepted one, and
+    _Atomic uint64_t clock_jumps; // the sender's clock moved by 50 … 500 ms
+    // Since the last accepted one (after a jump: since two accepted in a row, so that two
+    // drivers that take turns are found), and
+    _Atomic uint32_t refused_in_a_row;
     _Atomic int refused_for;      // why the last was: REASON_JOINTS_INVALID, _NOT_FINITE,
                                   // _JUMP, _CLOCK
     _Atomic int refused_joint;    // for _NOT_FINITE and _JUMP: which, else -1

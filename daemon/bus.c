@@ -156,11 +156,17 @@ static void drain_frames(struct bus *b, struct stream *s)
 // this.
 static void look_at_wall(struct bus *b)
 {
-    ns_t before_ns = clock_now_ns();
-    int64_t wall_ns = clock_wall_ns();
-    ns_t now = clock_now_ns();
-    int64_t by_ns = wall_moved(&b->wall, before_ns, wall_ns, now);
+    ns_t before_ns = 0, wall_ns = 0, now = 0;
+    int64_t by_ns;
 
+    for (int i = 0; i < 3; i++) {
+        before_ns = clock_now_ns();
+        wall_ns = clock_wall_ns();
+        now = clock_now_ns();
+        if (now - before_ns <= WALL_SURE_NS)
+            break;
+    }
+    by_ns = wall_moved(&b->wall, before_ns, wall_ns, now);
     if (by_ns == 0)
         return;
     atomic_fetch_add_explicit(&b->wall_sets, 1, memory_order_relaxed);

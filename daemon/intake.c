@@ -125,7 +125,7 @@ void intake_refuse(struct intake *in, enum codec_verdict why, const char *text)
     refuse(in, &r, text);
 }
 
-static bool refuse_form(struct intake *in, enum codec_verdict v)
+static void refuse_form(struct intake *in, enum codec_verdict v)
 {
     struct refusal r = {v, REASON_JOINTS_INVALID, -1, 0};
 
@@ -134,7 +134,6 @@ static bool refuse_form(struct intake *in, enum codec_verdict v)
         r.joint = codec_not_finite(in->codec, &r.value);
     }
     refuse(in, &r, codec_why(in->codec));
-    return false;
 }
 
 // ---- time and sense -------------------------------------------------------------------

@@ -54,8 +54,8 @@
      C(CAMERA_LATE) | C(CAMERA_STUCK) | C(LATCHED))
 // Whatever may have latched a stop, as far as it can still be there. A stream that is missing
 // does not count: WAITING waits for it.
-#define CAUSE                                                                         \
-    (FAULT_SELF | FAULT_REFUSED | C(JOINTS_STALE) | C(JOINTS_LATE) | C(FAR_OUT) |     \
+#define CAUSE                                                                           \
+    (FAULT_SELF | FAULT_REFUSED | C(JOINTS_STALE) | C(JOINTS_LATE) | C(FAR_OUT) |       \
      C(FOLLOWING_LONG) | C(SENSOR_BUDGET) | FAULT_POLICY | FAULT_CAMERA | C(REQ_STOP) | \
      C(REQ_ESTOP))
 // What may pass by itself.

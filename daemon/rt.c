@@ -1,6 +1,7 @@
 #include "daemon/rt.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -230,6 +231,20 @@ int rt_thread_create(pthread_t *out, const char *name, enum rt_class cls, int pr
 int rt_lock_memory(void)
 {
     return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0 ? 0 : -errno;
+}
+
+int rt_stay_awake(void)
+{
+    const int32_t none_us = 0;
+    int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return -errno;
+    if (write(fd, &none_us, sizeof none_us) == sizeof none_us)
+        return fd;
+    rc = errno ? -errno : -EIO;
+    close(fd);
+    return rc;
 }
 
 // Page by page, deeper and deeper: the pages lie below this frame and stay mapped. Not inlined,

@@ -2,14 +2,11 @@
 
 #include "daemon/blind.h"
 
-// A thread that lost its core between the looks knows the difference no better than this.
-#define SURE_NS (100 * NS_PER_US)
-
 int64_t wall_moved(struct wall *w, ns_t before_ns, int64_t wall_ns, ns_t after_ns)
 {
     int64_t ahead_ns = wall_ns - before_ns, moved_ns = ahead_ns - w->ahead_ns;
 
-    if (after_ns - before_ns > SURE_NS || BLIND(BLIND_WALL))
+    if (after_ns - before_ns > WALL_SURE_NS || BLIND(BLIND_WALL))
         return 0;
     w->ahead_ns = ahead_ns;
     if (!w->known) {

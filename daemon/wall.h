@@ -10,7 +10,8 @@
 
 #include "daemon/clock.h"
 
-#define WALL_LEAST_NS NS_PER_MS // what a slewing clock gains in two seconds
+#define WALL_LEAST_NS NS_PER_MS         // what a slewing clock gains in two seconds
+#define WALL_SURE_NS  (100 * NS_PER_US) // between the looks, at most
 
 struct wall { // all zero to begin with
     bool known;
@@ -18,7 +19,8 @@ struct wall { // all zero to begin with
 };
 
 // The wall clock as it was between two looks at the monotonic one. Returns by how much it
-// was set since the last call, 0 when it was not. Call it every second at least.
+// was set since the last call, 0 when it was not, or when the thread lost its core between
+// the looks: then it knows no better, and nothing is lost. Call it every second at least.
 int64_t wall_moved(struct wall *w, ns_t before_ns, int64_t wall_ns, ns_t after_ns);
 
 #endif

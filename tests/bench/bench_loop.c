@@ -11,12 +11,10 @@
 // which is what cyclictest does: otherwise it would measure a machine that is awake and we one
 // that sleeps. Exit status 0 unless something cannot run: a busy machine is not a failure.
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/rt.h"
 #include "tests/bench/bench_loop.h"
@@ -280,28 +278,20 @@ static int parse(struct options *o, int argc, char **argv)
                : -EINVAL;
 }
 
-// Held open until the end: closing it lets the cores sleep again.
-static void keep_awake(void)
-{
-    const int32_t none = 0;
-    int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-
-    if (fd < 0 || write(fd, &none, sizeof none) != sizeof none)
-        printf("/dev/cpu_dma_latency: %s; cyclictest cannot hold it either\n",
-               strerror(errno));
-}
-
 int main(int argc, char **argv)
 {
     struct options o;
-    int rc = 0;
+    int rc = 0, awake = 0;
 
     if (parse(&o, argc, argv) != 0) {
         fputs(help, stderr);
         return 2;
     }
     if (!o.at.asleep)
-        keep_awake();
+        awake = rt_stay_awake(); // held until the end
+    if (awake < 0)
+        printf("/dev/cpu_dma_latency: %s; cyclictest cannot hold it either\n",
+               strerror(-awake));
     if (rt_lock_memory() != 0)
         printf("memory is not locked: raise `ulimit -l`\n");
     rc = load_prepare(o.quick);

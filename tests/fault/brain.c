@@ -134,8 +134,8 @@ ns_t brain_due_ns(const struct world *w)
     if (!one || one->verb != VERB_OFF)
         return b->done_ns;
     return one->ticks == 0 ? NEVER
-                           : w->schedule.start_ns + (ns_t)(one->from + one->ticks) *
-                                                        w->schedule.period_ns;
+                           : w->schedule.start_ns +
+                                 (ns_t)(one->from + one->ticks) * w->schedule.period_ns;
 }
 
 static void begin(struct world *w, struct brain_state *b)
@@ -204,9 +204,9 @@ static int load_act(struct world *w, struct brain_state *b)
     f.state_dim = f.action_dim = w->cfg.loop.joints;
     f.n_cameras = WORLD_CAMERAS;
     for (int i = 0; i < WORLD_CAMERAS; i++)
-        f.camera[i] = (struct act_fixture_camera){
-            i ? "observation.images.wrist" : "observation.images.front", WORLD_SIDE,
-            WORLD_SIDE};
+        f.camera[i] = (struct act_fixture_camera){i ? "observation.images.wrist"
+                                                    : "observation.images.front",
+                                                  WORLD_SIDE, WORLD_SIDE};
     f.action_scale = 0.1f;
     snprintf(b->dir, sizeof b->dir, "/tmp/actd-fault-act.XXXXXX");
     if (!mkdtemp(b->dir) || act_fixture_write(b->dir, &f))
@@ -251,8 +251,9 @@ int brain_new(struct world *w)
     if (w->cfg.brain == BRAIN_ACT)
         rc = load_act(w, b);
     describe(w, b);
-    return rc ? rc : infer_new(&b->infer, &c, &b->info, &brain, &b->binding, w->camera,
-                               &w->board);
+    return rc ? rc
+              : infer_new(&b->infer, &c, &b->info, &brain, &b->binding, w->camera,
+                          &w->board);
 }
 
 void brain_free(struct world *w)

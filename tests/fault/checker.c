@@ -9,39 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actd/v1/joint_command.pb-c.h"
 #include "tests/fault/checker_impl.h"
 
 // Rounding of a difference of two positions of a few rad: 4e-16 each, and what arithmetic on
 // both sides adds. Over a period of 1 ms it is 1e-8 rad/s and 2e-5 rad/s^2.
 #define SLACK 1e-11
-
-#define M(name) (1u << ACTD__V1__MODE__MODE_##name)
-static const unsigned idle = M(INIT) | M(WAITING) | M(READY) | M(STOPPED);
-static const unsigned stop = M(STOPPING) | M(STOPPED) | M(ESTOP);
-static const unsigned slow = M(APPROACH) | M(HOMING);
-static const unsigned driven = M(APPROACH) | M(RUNNING) | M(HOMING);
-
-// The drawing: where a step may lead from each mode. ESTOP is added to all.
-static const unsigned next[] = {
-    [ACTD__V1__MODE__MODE_INIT] = M(WAITING),
-    [ACTD__V1__MODE__MODE_WAITING] = M(READY) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_READY] = M(WAITING) | M(APPROACH) | M(HOMING) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_APPROACH] = M(RUNNING) | M(HOLD) | M(DISARMING) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_RUNNING] = M(HOLD) | M(DISARMING) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_HOLD] = M(RUNNING) | M(APPROACH) | M(DISARMING) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_STOPPING] = M(STOPPED),
-    [ACTD__V1__MODE__MODE_STOPPED] = M(WAITING),
-    [ACTD__V1__MODE__MODE_ESTOP] = M(WAITING),
-    [ACTD__V1__MODE__MODE_DISARMING] = M(READY) | M(STOPPING),
-    [ACTD__V1__MODE__MODE_HOMING] = M(DISARMING) | M(STOPPING),
-};
-#define MODES ((int)(sizeof next / sizeof *next))
-
-static bool in(int mode, unsigned set)
-{
-    return mode > 0 && mode < MODES && ((set >> mode) & 1);
-}
 
 // ---- verdicts --------------------------------------------------------------------------------
 
@@ -63,13 +35,14 @@ void checker_blame(struct checker *c, enum checker_rule rule, const char *format
 const char *checker_rule_name(enum checker_rule r)
 {
     static const char *const name[] = {
-        "not finite",   "position",     "velocity",     "acceleration", "jerk",
-        "named speed",  "approach",     "sequence",     "tick number",  "accounting",
-        "silence",      "mode",         "transition",   "unasked",      "ignored",
-        "hold",         "stop",         "speed-up",     "idle motion",  "start pose",
-        "reason",       "stale joints", "time to live", "no chunk",     "unknown chunk",
-        "chunk order",  "chunk row",    "chunk end",    "chunk age",    "chunk target",
-        "driver order", "driver data",  "driver time",  "obeyed",
+        "not finite",   "position",     "velocity",      "acceleration", "jerk",
+        "named speed",  "approach",     "sequence",      "tick number",  "accounting",
+        "silence",      "mode",         "transition",    "unasked",      "ignored",
+        "hold",         "stop",         "speed-up",      "idle motion",  "start pose",
+        "reason",       "stale joints", "stale camera",  "following",    "gap",
+        "time to live", "no chunk",     "unknown chunk", "chunk order",  "chunk row",
+        "chunk end",    "chunk age",    "chunk target",  "driver order", "driver data",
+        "driver time",  "obeyed",
     };
 
     _Static_assert(sizeof name / sizeof *name == CHECKER_RULES, "a name per rule");
@@ -117,96 +90,6 @@ void checker_free(struct checker *c)
     free(c);
 }
 
-// ---- ticks and the ladder --------------------------------------------------------------------
-
-static void account(struct checker *c, const struct checker_tick *t)
-{
-    int64_t due = t->now_ns - t->lateness_ns;
-    bool more = c->executed == 0 || t->tick > c->tick;
-
-    if (c->executed++ == 0)
-        c->first_ns = due - (int64_t)t->tick * c->cfg.period_ns;
-    c->tick = t->tick;
-    if (!more)
-        checker_blame(c, CHECK_TICK, "does not increase");
-    if (t->lateness_ns < 0 || (due - c->first_ns) % c->cfg.period_ns != 0)
-        checker_blame(c, CHECK_ACCOUNTING, "due at %" PRId64 " ns, which is out of phase",
-                      due - c->first_ns);
-    if (c->executed + t->skipped !=
-        (uint64_t)((due - c->first_ns) / c->cfg.period_ns) + 1)
-        checker_blame(c, CHECK_ACCOUNTING, "%" PRIu64 " executed, %" PRIu64 " skipped",
-                      c->executed, t->skipped);
-}
-
-static void judge_request(struct checker *c, const struct checker_tick *t, int from)
-{
-    bool latched =
-        from == ACTD__V1__MODE__MODE_STOPPED || from == ACTD__V1__MODE__MODE_ESTOP;
-
-    if (t->mode == ACTD__V1__MODE__MODE_APPROACH && from == ACTD__V1__MODE__MODE_READY &&
-        !(t->requests & CHECKER_ARM))
-        checker_blame(c, CHECK_UNASKED, "APPROACH");
-    if (t->mode == ACTD__V1__MODE__MODE_HOMING && !(t->requests & CHECKER_HOME))
-        checker_blame(c, CHECK_UNASKED, "HOMING");
-    if (t->mode == ACTD__V1__MODE__MODE_ESTOP && !(t->requests & CHECKER_ESTOP))
-        checker_blame(c, CHECK_UNASKED, "ESTOP");
-    if (latched && t->mode == ACTD__V1__MODE__MODE_WAITING &&
-        !(t->requests & CHECKER_RESET))
-        checker_blame(c, CHECK_UNASKED, "a latch opened");
-}
-
-static void judge_stop_request(struct checker *c, const struct checker_tick *t, int from)
-{
-    if ((t->requests & CHECKER_ESTOP) && t->mode != ACTD__V1__MODE__MODE_ESTOP)
-        checker_blame(c, CHECK_IGNORED, "emergency stop asked in mode %d, now %d", from,
-                      t->mode);
-    if ((t->requests & CHECKER_STOP) && from != ACTD__V1__MODE__MODE_INIT &&
-        !in(t->mode, stop))
-        checker_blame(c, CHECK_IGNORED, "stop asked in mode %d, now %d", from, t->mode);
-}
-
-static void judge_step(struct checker *c, const struct checker_tick *t)
-{
-    int from = c->mode;
-
-    if (!in(t->mode, UINT32_MAX)) {
-        checker_blame(c, CHECK_MODE, "%d is none", t->mode);
-        return;
-    }
-    judge_stop_request(c, t, from);
-    if (t->mode == from)
-        return;
-    if (!in(t->mode, next[from] | M(ESTOP)))
-        checker_blame(c, CHECK_TRANSITION, "from mode %d to %d", from, t->mode);
-    judge_request(c, t, from);
-    c->mode = t->mode;
-    c->since_ns = t->now_ns;
-    c->commands_in_mode = 0;
-    checker_chunks_step(c, from);
-}
-
-// A motion starts where the arm is, wherever the commands were.
-static void start_from_measured(struct checker *c, const struct checker_tick *t)
-{
-    for (int i = 0; i < c->cfg.joints && t->measured; i++) {
-        c->pos[i] = fmin(fmax(t->measured[i], c->cfg.min[i]), c->cfg.max[i]);
-        c->vel[i] = c->acc[i] = 0;
-        if (fabs(c->pos[i] - t->measured[i]) > c->cfg.outside + SLACK)
-            checker_blame(c, CHECK_START, "joint %d starts outside its limits, at %.9g",
-                          i, t->measured[i]);
-    }
-}
-
-static void judge_time(struct checker *c, const struct checker_tick *t)
-{
-    if (t->mode == ACTD__V1__MODE__MODE_HOLD &&
-        t->now_ns - c->since_ns > c->cfg.hold_ns + c->cfg.period_ns)
-        checker_blame(c, CHECK_HOLD, "for %" PRId64 " ns", t->now_ns - c->since_ns);
-    if (in(t->mode, driven) && t->captured_ns < t->now_ns - 3 * c->cfg.joints_period_ns)
-        checker_blame(c, CHECK_STALE_JOINTS, "mode %d on a joint state of %" PRId64 " ns",
-                      t->mode, t->now_ns - t->captured_ns);
-}
-
 // ---- one command -----------------------------------------------------------------------------
 
 static bool all_numbers(const struct checker *c, const struct checker_command *m)
@@ -241,21 +124,21 @@ static void judge_rates(struct checker *c, int i, double v, double a, int mode)
     double dt = c->dt, slack_v = SLACK / dt, slack_a = 2 * slack_v / dt;
     double most = c->cfg.acceleration[i];
 
-    if (in(mode, stop))
+    if (in(mode, STOP))
         most = fmax(most, c->cfg.stop_acceleration[i]);
     if (fabs(v) > c->cfg.velocity[i] + slack_v)
         checker_blame(c, CHECK_VELOCITY, "joint %d at %.9g rad/s, mode %d", i, v, mode);
     if (fabs(a) > most + slack_a)
         checker_blame(c, CHECK_ACCELERATION, "joint %d at %.9g rad/s^2, mode %d", i, a,
                       mode);
-    if (c->cfg.jerk[i] > 0 && !in(mode, stop) && !in(c->command_mode, stop) &&
+    if (c->cfg.jerk[i] > 0 && !in(mode, STOP) && !in(c->command_mode, STOP) &&
         fabs(a - c->acc[i]) > c->cfg.jerk[i] * dt + 2 * slack_a)
         checker_blame(c, CHECK_JERK, "joint %d from %.9g to %.9g rad/s^2, mode %d", i,
                       c->acc[i], a, mode);
-    if (in(mode, slow) && fabs(v) > c->cfg.approach_scale * c->cfg.velocity[i] + slack_v)
+    if (in(mode, SLOW) && fabs(v) > c->cfg.approach_scale * c->cfg.velocity[i] + slack_v)
         checker_blame(c, CHECK_APPROACH_SPEED, "joint %d at %.9g of %.9g rad/s, mode %d",
                       i, v, c->cfg.approach_scale * c->cfg.velocity[i], mode);
-    if (in(mode, stop) && (fabs(v) > fabs(c->vel[i]) + slack_v || v * c->vel[i] < 0))
+    if (in(mode, STOP) && (fabs(v) > fabs(c->vel[i]) + slack_v || v * c->vel[i] < 0))
         checker_blame(c, CHECK_SPEED_UP, "joint %d from %.9g to %.9g rad/s, mode %d", i,
                       c->vel[i], v, mode);
 }
@@ -271,7 +154,7 @@ static void judge_joint(struct checker *c, const struct checker_command *m, int 
         checker_blame(c, CHECK_NAMED_VELOCITY, "joint %d says %.9g, does %.9g", i,
                       m->vel[i], v);
     judge_rates(c, i, v, a, m->mode);
-    if (c->armed && in(m->mode, idle) && m->pos[i] != c->pos[i])
+    if (c->armed && in(m->mode, IDLE) && m->pos[i] != c->pos[i])
         checker_blame(c, CHECK_IDLE, "joint %d moves by %.3g rad, mode %d", i,
                       m->pos[i] - c->pos[i], m->mode);
     c->pos[i] = m->pos[i];
@@ -306,7 +189,7 @@ static void judge_command(struct checker *c, const struct checker_tick *t)
         checker_blame(c, CHECK_FINITE, "mode %d", m->mode);
         return; // nothing can be compared with it
     }
-    if (in(m->mode, stop))
+    if (in(m->mode, STOP))
         judge_stop(c, m);
     for (int i = 0; i < c->cfg.joints; i++)
         judge_joint(c, m, i);
@@ -316,14 +199,24 @@ static void judge_command(struct checker *c, const struct checker_tick *t)
     c->life[m->sequence % CHECKER_PUBLISHED] = (struct checker_life){.command = *m};
 }
 
+// A motion starts where the arm is, wherever the commands were.
+static void start_from_measured(struct checker *c, const struct checker_tick *t)
+{
+    for (int i = 0; i < c->cfg.joints && t->measured; i++) {
+        c->pos[i] = fmin(fmax(t->measured[i], c->cfg.min[i]), c->cfg.max[i]);
+        c->vel[i] = c->acc[i] = 0;
+        if (fabs(c->pos[i] - t->measured[i]) > c->cfg.outside + SLACK)
+            checker_blame(c, CHECK_START, "joint %d starts outside its limits, at %.9g",
+                          i, t->measured[i]);
+    }
+}
+
 void checker_tick(struct checker *c, const struct checker_tick *t)
 {
     int from = c->mode;
 
-    account(c, t);
-    judge_step(c, t);
-    judge_time(c, t);
-    if (from == ACTD__V1__MODE__MODE_READY && in(t->mode, slow)) {
+    checker_ladder_judge(c, t);
+    if (from == ACTD__V1__MODE__MODE_READY && in(t->mode, SLOW)) {
         if (!t->measured)
             checker_blame(c, CHECK_START, "no joint state is known");
         start_from_measured(c, t);
@@ -357,6 +250,9 @@ void checker_sent(struct checker *c, uint64_t sequence, int64_t ttl_ns, int64_t 
     else if (ttl_ns < 1 || now + ttl_ns > l->command.made_ns + l->command.ttl_ns)
         checker_blame(c, CHECK_DRIVER_TTL, "%" PRId64 " ns left at the age of %" PRId64,
                       ttl_ns, now - l->command.made_ns);
+    if (sequence != c->sequence)
+        checker_blame(c, CHECK_DRIVER_ORDER, "%" PRIu64 " is sent, %" PRIu64 " is there",
+                      sequence, c->sequence);
     if (l)
         l->sent_ttl_ns = ttl_ns;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define CHECKER_JOINTS    32
+#define CHECKER_CAMERAS   8
 #define CHECKER_PUBLISHED 256 // commands remembered for the driver's side
 
 enum checker_rule {
@@ -35,15 +36,18 @@ enum checker_rule {
     CHECK_START,          // the first command is not the measured pose
     CHECK_REASON,         // a stop or hold without a reason
     CHECK_STALE_JOINTS,   // motion on joint states older than the mode allows
+    CHECK_STALE_CAMERA,   // the policy drives on frames that are too old
+    CHECK_FOLLOWING,      // motion although the arm does not follow
+    CHECK_GAP,            // motion goes on after the loop was away
     CHECK_TTL,            // no time to live, or more than the configured one
     CHECK_CHUNK_NONE,     // RUNNING without a chunk
-    CHECK_CHUNK_UNKNOWN,  // a chunk that was never offered, or is not usable
-    CHECK_CHUNK_ORDER,    // back to an older chunk while running
-    CHECK_CHUNK_ROW,      // not the row that the time says
-    CHECK_CHUNK_END,      // a row past the end, or before the beginning
-    CHECK_CHUNK_AGE,      // its observation is older than max_age
-    CHECK_CHUNK_WANTED,   // a target that no mixture of the chunks in time can give
-    CHECK_DRIVER_ORDER,   // the driver got an older command after a newer one
+    CHECK_CHUNK_UNKNOWN, // a chunk that was never offered, or is not usable
+    CHECK_CHUNK_ORDER,   // back to an older chunk while running
+    CHECK_CHUNK_ROW,     // not the row that the time says
+    CHECK_CHUNK_END,     // a row past the end, or before the beginning
+    CHECK_CHUNK_AGE,     // its observation is older than max_age
+    CHECK_CHUNK_WANTED,  // a target that no mixture of the chunks in time can give
+    CHECK_DRIVER_ORDER, // the driver got an older command after a newer one, or not the newest
     CHECK_DRIVER_CONTENT, // the driver got what was never published
     CHECK_DRIVER_TTL,     // a command leaves with more life than it has left
     CHECK_OBEYED,         // the plant obeys a command past its time to live
@@ -65,10 +69,15 @@ struct checker_config { // rad, rad/s …; n joints each
     double min[CHECKER_JOINTS], max[CHECKER_JOINTS], velocity[CHECKER_JOINTS];
     double acceleration[CHECKER_JOINTS], jerk[CHECKER_JOINTS]; // jerk 0 = no limit
     double stop_acceleration[CHECKER_JOINTS];
-    bool blend[CHECKER_JOINTS]; // false: newest chunk, no interpolation
-    double approach_scale;      // of velocity, in APPROACH and HOMING
-    double outside;             // rad that an arm may rest beyond a limit
-    int64_t period_ns, hold_ns, ttl_ns, joints_period_ns;
+    bool whole; // a new chunk replaces the ones before whole: nothing goes back to them
+    bool blend[CHECKER_JOINTS];             // false: newest chunk, no interpolation
+    double approach_scale;                  // of velocity, in APPROACH and HOMING
+    double outside;                         // rad that an arm may rest beyond a limit
+    double following_error[CHECKER_JOINTS]; // rad, 0 = not watched
+    int following_ticks;
+    int cameras;
+    int64_t camera_period_ns[CHECKER_CAMERAS];
+    int64_t period_ns, hold_ns, ttl_ns, gap_ns, joints_period_ns;
     enum { CHECKER_HOLD_ROWS, CHECKER_LINEAR, CHECKER_CUBIC } interpolation;
     int rows;                    // of a chunk that may be used
     int64_t step_ns, max_age_ns; // of a row; 0 = the chunk's own duration
@@ -91,6 +100,7 @@ struct checker_tick {
     unsigned requests;                     // enum checker_request
     const double *measured;                // (joints) newest joint state, NULL = none yet
     int64_t captured_ns;                   // when that was measured
+    int64_t frame_ns[CHECKER_CAMERAS];     // when its newest good frame came, 0 = never
     const struct checker_command *command; // NULL: nothing was published
     bool dropped;                          // the way out was full, or the gate closed
 };

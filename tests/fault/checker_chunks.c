@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actd/v1/joint_command.pb-c.h"
 #include "tests/fault/checker_impl.h"
 
 #define TARGET_SLACK 1e-9 // rad, of a sum of a few hundred weighted terms
@@ -225,6 +224,14 @@ static void judge_targets(struct checker *c, const struct checker_offer *newest,
                           m->wanted[i], value(newest, 0, i));
 }
 
+static bool still_there(const struct checker *c, uint64_t id, int64_t now)
+{
+    for (size_t i = 0; i < c->n_chunks; i++)
+        if (c->chunk[i].id == id && in_time(c, &c->chunk[i], now))
+            return true;
+    return false;
+}
+
 void checker_chunks_judge(struct checker *c, const struct checker_command *m, int64_t now)
 {
     struct checker_offer *o = m->chunk_id ? find(c, m, now) : NULL;
@@ -238,7 +245,7 @@ void checker_chunks_judge(struct checker *c, const struct checker_command *m, in
                       m->chunk_id);
         return;
     }
-    if (m->chunk_id < c->chunk_id)
+    if (m->chunk_id < c->chunk_id && (c->cfg.whole || still_there(c, c->chunk_id, now)))
         checker_blame(c, CHECK_CHUNK_ORDER, "from %" PRIu64 " to %" PRIu64, c->chunk_id,
                       m->chunk_id);
     if (c->begins)

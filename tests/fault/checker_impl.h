@@ -4,7 +4,18 @@
 
 #include <stddef.h>
 
+#include "actd/v1/joint_command.pb-c.h"
 #include "tests/fault/checker.h"
+
+#define M(name) (1u << ACTD__V1__MODE__MODE_##name)
+#define IDLE    (M(INIT) | M(WAITING) | M(READY) | M(STOPPED))
+#define STOP    (M(STOPPING) | M(STOPPED) | M(ESTOP))
+#define SLOW    (M(APPROACH) | M(HOMING))
+
+static inline bool in(int mode, unsigned set)
+{
+    return mode > 0 && mode < 32 && ((set >> mode) & 1);
+}
 
 struct checker_offer { // a chunk
     uint64_t id;
@@ -25,7 +36,9 @@ struct checker {
 
     // Ticks.
     uint64_t executed, tick;
-    int64_t first_ns; // when tick 0 was due
+    int64_t first_ns;           // when tick 0 was due
+    int64_t woke_ns;            // the tick before
+    int astray[CHECKER_JOINTS]; // ticks in a row that the arm was not where it should be
 
     // The ladder.
     int mode, command_mode; // now, and of the command before
@@ -52,6 +65,9 @@ struct checker {
 
 void checker_blame(struct checker *c, enum checker_rule rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// checker_ladder.c. One tick, but for its command.
+void checker_ladder_judge(struct checker *c, const struct checker_tick *t);
 
 // checker_chunks.c. The mode changed: from what.
 void checker_chunks_step(struct checker *c, int from);

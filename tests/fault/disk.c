@@ -31,8 +31,8 @@ static ssize_t seam(int fd, const void *data, size_t n)
 static void record(struct world_config *c)
 {
     snprintf(box.dir, sizeof box.dir, "/tmp/actd-fault-box.XXXXXX");
-    if (mkdtemp(box.dir) &&
-        blackbox_new(&box.ring, c->loop.joints, c->loop.n_cameras, c->loop.control_hz) == 0)
+    if (mkdtemp(box.dir) && blackbox_new(&box.ring, c->loop.joints, c->loop.n_cameras,
+                                         c->loop.control_hz) == 0)
         c->loop.blackbox = box.ring;
 }
 
@@ -49,8 +49,10 @@ static void start_writer(struct world *w)
 {
     static const char *const joint[] = {"joint0", "joint1", "joint2"};
     static const char *const camera[] = {"front", "wrist"};
-    const struct blackbox_writer_config c = {.directory = box.dir, .instance = "fault",
-                                             .joint = joint, .camera = camera,
+    const struct blackbox_writer_config c = {.directory = box.dir,
+                                             .instance = "fault",
+                                             .joint = joint,
+                                             .camera = camera,
                                              .write = seam};
 
     (void)w;
@@ -177,28 +179,67 @@ static const char *and_gives_up(struct probe *p)
     return tidy(said_and_survived(p));
 }
 
-#define STALL {.target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = 200}
+#define STALL                                                   \
+    {                                                           \
+        .target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = 200 \
+    }
 
 static const struct scenario of[] = {
-    {.name = "black box of a stop", .bound = "a file within 100 ms",
-     .detector = BLIND_JOINTS_AGE, .configure = record, .inject = STALL, .act = look,
-     .begins = stopping, .seen = dumped, .least = 0, .most = 20,
-     .reason = REASON_JOINTS_STALE, .path = "HOLD STOPPING STOPPED",
-     .recovery = STAYS, .check = whole_story},
-    {.name = "black box, disk full", .bound = "counted, told; the loop goes on",
-     .detector = BLIND_DISK, .configure = record, .inject = STALL, .act = look_full,
-     .begins = stopping, .seen = failed, .least = 0, .most = 20,
-     .reason = REASON_JOINTS_STALE, .path = "HOLD STOPPING STOPPED",
-     .recovery = STAYS, .check = and_resumes},
-    {.name = "black box, disk broken (EIO)", .bound = "counted, told; the loop goes on",
-     .detector = BLIND_DISK, .configure = record, .inject = STALL, .act = look_broken,
-     .begins = stopping, .seen = failed, .least = 0, .most = 20,
-     .reason = REASON_JOINTS_STALE, .path = "HOLD STOPPING STOPPED",
-     .recovery = STAYS, .check = and_resumes},
-    {.name = "black box, its directory is none", .bound = "counted, told; the loop goes on",
-     .detector = BLIND_DISK, .configure = record_nowhere, .inject = STALL, .act = look,
-     .seen = failed, .least = 0, .most = 0, .reason = REASON_JOINTS_STALE,
-     .path = "HOLD STOPPING STOPPED", .recovery = STAYS, .check = and_gives_up},
+    {.name = "black box of a stop",
+     .bound = "a file within 100 ms",
+     .detector = BLIND_JOINTS_AGE,
+     .configure = record,
+     .inject = STALL,
+     .act = look,
+     .begins = stopping,
+     .seen = dumped,
+     .least = 0,
+     .most = 20,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = STAYS,
+     .check = whole_story},
+    {.name = "black box, disk full",
+     .bound = "counted, told; the loop goes on",
+     .detector = BLIND_DISK,
+     .configure = record,
+     .inject = STALL,
+     .act = look_full,
+     .begins = stopping,
+     .seen = failed,
+     .least = 0,
+     .most = 20,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = STAYS,
+     .check = and_resumes},
+    {.name = "black box, disk broken (EIO)",
+     .bound = "counted, told; the loop goes on",
+     .detector = BLIND_DISK,
+     .configure = record,
+     .inject = STALL,
+     .act = look_broken,
+     .begins = stopping,
+     .seen = failed,
+     .least = 0,
+     .most = 20,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = STAYS,
+     .check = and_resumes},
+    {.name = "black box, its directory is none",
+     .bound = "counted, told; the loop goes on",
+     .detector = BLIND_DISK,
+     .configure = record_nowhere,
+     .inject = STALL,
+     .act = look,
+     .seen = failed,
+     .least = 0,
+     .most = 0,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = STAYS,
+     .check = and_gives_up},
 };
 
 const struct scenario_group group_disk = {"black box", of, sizeof of / sizeof *of};

@@ -121,8 +121,9 @@ struct injection injector_any(uint64_t *state, uint64_t tick, int joints, int ca
 
 const char *inject_target_name(enum inject_target t)
 {
-    static const char *const name[] = {"joints", "camera",   "policy", "loop",    "process",
-                                       "bus",    "requests", "plant",  "command", "disk"};
+    static const char *const name[] = {"joints",  "camera", "policy",   "loop",
+                                       "process", "bus",    "requests", "plant",
+                                       "command", "disk"};
 
     _Static_assert(sizeof name / sizeof *name == INJECT_TARGETS, "a name per target");
     return (unsigned)t < INJECT_TARGETS ? name[t] : "?";

@@ -16,13 +16,13 @@
 #include "daemon/clock.h"
 
 enum inject_target {
-    INJECT_JOINTS, // the driver's joint states
-    INJECT_CAMERA, // `index` says which
-    INJECT_POLICY, // the brain
-    INJECT_LOOP,   // the loop's thread: off/stuck = away, slow = works too long,
-                   // delayed = wakes late
-    INJECT_PROCESS,  // stuck: the whole process is stopped (SIGSTOP)
-    INJECT_BUS,      // stuck: the bus thread; off, delayed, intermittent: commands on the wire
+    INJECT_JOINTS,  // the driver's joint states
+    INJECT_CAMERA,  // `index` says which
+    INJECT_POLICY,  // the brain
+    INJECT_LOOP,    // the loop's thread: off/stuck = away, slow = works too long,
+                    // delayed = wakes late
+    INJECT_PROCESS, // stuck: the whole process is stopped (SIGSTOP)
+    INJECT_BUS, // stuck: the bus thread; off, delayed, intermittent: commands on the wire
     INJECT_REQUESTS, // wrong: magnitude is a set of board_request bits, each tick
     INJECT_PLANT,    // stuck: a joint is blocked; wrong: it jumps by magnitude rad
     INJECT_COMMAND,  // wrong: memory of the loop is hit between guard and gate
@@ -72,10 +72,10 @@ enum joints_wrong {
 };
 enum camera_garbage {
     CAMERA_RANDOM,
-    CAMERA_TRUNCATED,  // a JPEG cut in half: only the decoder notices
-    CAMERA_FLIPS,      // a JPEG with bits turned over
-    CAMERA_HUFFMAN,    // with a bad Huffman table
-    CAMERA_BOMB,       // 65535 x 65535 pixels in its header
+    CAMERA_TRUNCATED, // a JPEG cut in half: only the decoder notices
+    CAMERA_FLIPS,     // a JPEG with bits turned over
+    CAMERA_HUFFMAN,   // with a bad Huffman table
+    CAMERA_BOMB,      // 65535 x 65535 pixels in its header
     CAMERA_EMPTY,
     CAMERA_GARBAGES,
 };
@@ -85,20 +85,20 @@ enum camera_wrong {
     CAMERA_STRIDE,   // step shorter than a row
     CAMERA_DUPLICATE,
     CAMERA_REORDERED,
-    CAMERA_CLOCK,    // magnitude ms
-    CAMERA_SKEW,     // stamps and frames magnitude ms late, in step
+    CAMERA_CLOCK, // magnitude ms
+    CAMERA_SKEW,  // stamps and frames magnitude ms late, in step
     CAMERA_WRONGS,
 };
 enum policy_wrong {
     POLICY_NAN, // in one value of the chunk
     POLICY_INFINITE,
-    POLICY_HUGE,     // every row magnitude rad: beyond the hard limits
+    POLICY_HUGE, // every row magnitude rad: beyond the hard limits
     POLICY_ZEROS,
-    POLICY_WIDTH,    // a chunk for another number of joints
-    POLICY_FAR,      // a step of magnitude rad, inside the hard limits
+    POLICY_WIDTH, // a chunk for another number of joints
+    POLICY_FAR,   // a step of magnitude rad, inside the hard limits
     POLICY_NO_ROWS,
-    POLICY_SAME_ID,  // the id of the chunk before
-    POLICY_FAILS,    // policy_infer returns an error
+    POLICY_SAME_ID, // the id of the chunk before
+    POLICY_FAILS,   // policy_infer returns an error
     POLICY_WRONGS,
 };
 // VERB_GARBAGE on the policy is POLICY_NAN in random places; DELAYED hands the chunk over

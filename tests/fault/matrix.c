@@ -100,10 +100,9 @@ static void line(const struct scenario *s, bool good)
     snprintf(action, sizeof action, "%s%s%s",
              o->action[0] ? o->action : (s->recovery == RUNS_ON ? "-" : ""),
              how_it_ends(s)[0] ? ", " : "", how_it_ends(s));
-    printf("%-38s %5lu %13s %8s %-36s %-20s %-34s %s\n", s->name,
-           (unsigned long)o->from, detected, bound, action,
-           s->reason ? ladder_reason_name(s->reason) : "-", s->bound,
-           good ? "ok" : "FAILED");
+    printf("%-38s %5lu %13s %8s %-36s %-20s %-34s %s\n", s->name, (unsigned long)o->from,
+           detected, bound, action, s->reason ? ladder_reason_name(s->reason) : "-",
+           s->bound, good ? "ok" : "FAILED");
     if (!good)
         printf("    %s\n", o->problem);
 }
@@ -111,7 +110,8 @@ static void line(const struct scenario *s, bool good)
 static void blind_line(const struct scenario *s, bool good)
 {
     printf("%-38s without detector %-2d  %-28s %.70s\n", s->name, (int)s->detector,
-           good ? "blind: fails as it must" : "STILL PASSES", good ? shared->problem : "");
+           good ? "blind: fails as it must" : "STILL PASSES",
+           good ? shared->problem : "");
 }
 
 #ifdef ACTD_BLIND
@@ -140,8 +140,8 @@ static void one(struct tally *t, const struct scenario *s)
     t->good += good;
     if (t->tap)
         printf("%sok %d - %s%s%s%s\n", good ? "" : "not ", t->n,
-               t->blind ? "without its detector fails: " : "", s->name,
-               good ? "" : " # ", good ? "" : shared->problem);
+               t->blind ? "without its detector fails: " : "", s->name, good ? "" : " # ",
+               good ? "" : shared->problem);
     else if (t->blind)
         blind_line(s, good);
     else

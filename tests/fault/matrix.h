@@ -12,9 +12,11 @@ enum recovery {
     RUNS_ON, // it is told (or only counted), and the arm goes on
     RETURNS, // HOLD, and by itself back to RUNNING, since the cause has gone in time
     LATCHES, // STOPPED or ESTOP: reset is refused while the cause is there; when it has gone
-             // nothing happens until somebody resets, and nothing moves until somebody arms
-    STAYS,   // nothing of these: what `check` says
+    // nothing happens until somebody resets, and nothing moves until somebody arms
+    STAYS, // nothing of these: what `check` says
 };
+
+#define ANY_PATH "*"
 
 struct probe;
 
@@ -36,10 +38,10 @@ struct scenario {
     int least, most; // ticks from the beginning to the detection
     enum ladder_reason reason;
     enum ladder_reason told; // in the command where it differs from `reason`
-    const char *path;        // states after RUNNING
+    const char *path;        // states after RUNNING; ANY_PATH: as chance has it
     enum recovery recovery;
-    bool cause_goes;      // with the motion: a reset is taken while the injection lasts
-    int more_episodes;    // of the fault than 1
+    bool cause_goes;   // with the motion: a reset is taken while the injection lasts
+    int more_episodes; // of the fault than 1
     int settle; // ticks from the end of the injection to that of what it leaves behind;
                 // 0 = 120, -1 = none: the injection lasts to the end
     const char *(*check)(struct probe *p); // at the end: a complaint, or NULL
@@ -51,20 +53,20 @@ struct scenario {
 struct probe {
     const struct scenario *s;
     struct world *w;
-    uint64_t from;     // tick of the injection
-    uint64_t began;    // tick in which there was something to detect
-    uint64_t detected; // 0 = not yet
-    struct loop_report before;   // as it was when all was well
-    struct infer_counts counts;  // the same
+    uint64_t from;              // tick of the injection
+    uint64_t began;             // tick in which there was something to detect
+    uint64_t detected;          // 0 = not yet
+    struct loop_report before;  // as it was when all was well
+    struct infer_counts counts; // the same
     uint64_t commands_before, inferences_before, messages_before;
-    char action[96];             // states taken since, as in `path`
+    char action[96];                 // states taken since, as in `path`
     uint64_t entered[LADDER_STATES]; // tick of the first entry, 0 = never
-    int told[LADDER_STATES];     // reason in the first command of that state
+    int told[LADDER_STATES];         // reason in the first command of that state
     double last[ACTD_MAX_JOINTS];
-    uint64_t last_sequence;      // of the last command that left
-    uint64_t made, heard;        // since the injection
-    double memory[4];            // the scenario's own
-    char problem[240];           // the first one
+    uint64_t last_sequence; // of the last command that left
+    uint64_t made, heard;   // since the injection
+    double memory[4];       // the scenario's own
+    char problem[240];      // the first one
 };
 
 // The first complaint counts.
@@ -80,10 +82,10 @@ struct scenario_group {
     const struct scenario *of;
     int n;
 };
-extern const struct scenario_group group_joints, group_cameras, group_policy, group_timing,
-    group_requests, group_output, group_weights, group_disk;
+extern const struct scenario_group group_joints, group_cameras, group_policy,
+    group_timing, group_requests, group_output, group_weights, group_disk;
 
-#define JOINT_MARK(p) (&(p)->w->board.joint_mark)
+#define JOINT_MARK(p)     (&(p)->w->board.joint_mark)
 #define CAMERA_MARK(p, i) (&(p)->w->board.camera[i])
 
 #endif

@@ -1,4 +1,6 @@
 // What leaves: the bus held up, the last gate.
+#include <math.h>
+
 #include "daemon/loop_impl.h"
 #include "tests/fault/matrix.h"
 
@@ -28,8 +30,25 @@ static const char *one_expired(struct probe *p)
 static void loop_away(struct world *w, uint64_t since)
 {
     if (since == 0)
-        world_inject(w, (struct injection){.target = INJECT_LOOP, .verb = VERB_OFF,
-                                           .from = 1, .ticks = 7});
+        world_inject(w,
+                     (struct injection){
+                         .target = INJECT_LOOP, .verb = VERB_OFF, .from = 1, .ticks = 7});
+}
+
+// What the arm was told last and where it is: one joint is 0.2 rad away.
+static bool apart(struct probe *p)
+{
+    const struct loop_report *r = world_report(p->w);
+
+    for (int i = 0; i < p->w->cfg.loop.joints; i++)
+        if (fabs(p->last[i] - r->measured[i]) > 0.2)
+            return true;
+    return false;
+}
+
+static const char *stopped_by_itself(struct probe *p)
+{
+    return p->w->plant.stops > 0 ? NULL : "the driver did not stop by itself";
 }
 
 // Memory goes wrong: the guard's limits are ten times what they were.
@@ -51,21 +70,55 @@ static bool refused(struct probe *p)
 }
 
 static const struct scenario of[] = {
-    {.name = "bus held up for 60 ms", .bound = "the newest alone",
+    {.name = "bus held up for 60 ms",
+     .bound = "the newest alone",
      .detector = BLIND_OUTBOX_NEWEST,
      .inject = {.target = INJECT_BUS, .verb = VERB_STUCK, .ticks = 12},
-     .seen = superseded, .least = 12, .most = 12, .path = "HOLD RUNNING",
-     .told = REASON_JOINTS_STALE, .recovery = RETURNS, .check = one_left},
-    {.name = "bus held up, and the loop away", .bound = "time to live",
+     .seen = superseded,
+     .least = 12,
+     .most = 12,
+     .path = "HOLD RUNNING",
+     .told = REASON_JOINTS_STALE,
+     .recovery = RETURNS,
+     .check = one_left},
+    {.name = "bus held up, and the loop away",
+     .bound = "time to live",
      .detector = BLIND_OUTBOX_TTL,
-     .inject = {.target = INJECT_BUS, .verb = VERB_STUCK, .ticks = 8}, .act = loop_away,
-     .seen = expired, .least = 1, .most = 1, .recovery = RUNS_ON, .check = one_expired},
-    {.name = "guard's memory is hit", .bound = "the same tick; INTERNAL in the next",
-     .detector = BLIND_GATE, .act = hit_guard,
-     .inject = {.target = INJECT_POLICY, .verb = VERB_WRONG, .variant = POLICY_FAR,
-                .magnitude = 1, .ticks = 100},
-     .begins = refused, .reason = REASON_INTERNAL, .least = 0, .most = 1,
-     .path = "STOPPING STOPPED", .recovery = LATCHES, .cause_goes = true},
+     .inject = {.target = INJECT_BUS, .verb = VERB_STUCK, .ticks = 8},
+     .act = loop_away,
+     .seen = expired,
+     .least = 1,
+     .most = 1,
+     .recovery = RUNS_ON,
+     .check = one_expired},
+    {.name = "no command reaches the driver",
+     .bound = "following error, 10 ticks",
+     .detector = BLIND_FOLLOWING,
+     .inject = {.target = INJECT_BUS, .verb = VERB_OFF, .ticks = 500},
+     .begins = apart,
+     .reason = REASON_FOLLOWING_ERROR,
+     .least = 9,
+     .most = 10,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = LATCHES,
+     .cause_goes = true,
+     .check = stopped_by_itself},
+    {.name = "guard's memory is hit",
+     .bound = "the same tick; INTERNAL in the next",
+     .detector = BLIND_GATE,
+     .act = hit_guard,
+     .inject = {.target = INJECT_POLICY,
+                .verb = VERB_WRONG,
+                .variant = POLICY_FAR,
+                .magnitude = 1,
+                .ticks = 100},
+     .begins = refused,
+     .reason = REASON_INTERNAL,
+     .least = 0,
+     .most = 1,
+     .path = "STOPPING STOPPED",
+     .recovery = LATCHES,
+     .cause_goes = true},
 };
 
 const struct scenario_group group_output = {"output", of, sizeof of / sizeof *of};

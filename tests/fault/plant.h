@@ -41,9 +41,9 @@ struct plant {
     ns_t now_ns;
     double pos[ACTD_MAX_JOINTS], vel[ACTD_MAX_JOINTS];
     bool blocked[ACTD_MAX_JOINTS];
-    bool has_command; // ever
-    struct heard command; // the newest
-    bool alive;           // its time to live is not over
+    bool has_command;                   // ever
+    struct heard command;               // the newest
+    bool alive;                         // its time to live is not over
     uint64_t heard, stale, undecodable; // messages; stale: older than the newest
     uint64_t stops;                     // times that the time to live ran out
 };

@@ -3,9 +3,14 @@
 
 #include "tests/fault/matrix.h"
 
-#define REQUEST(bits, n) \
-    {.target = INJECT_REQUESTS, .verb = VERB_WRONG, .magnitude = (bits), .ticks = (n)}
-#define BLOCKED(n) {.target = INJECT_PLANT, .verb = VERB_STUCK, .index = 1, .ticks = (n)}
+#define REQUEST(bits, n)                                                                 \
+    {                                                                                    \
+        .target = INJECT_REQUESTS, .verb = VERB_WRONG, .magnitude = (bits), .ticks = (n) \
+    }
+#define BLOCKED(n)                                                           \
+    {                                                                        \
+        .target = INJECT_PLANT, .verb = VERB_STUCK, .index = 1, .ticks = (n) \
+    }
 
 static bool stops(struct probe *p)
 {
@@ -108,8 +113,9 @@ static void disarm_then_arm(struct world *w, uint64_t since)
 {
     if (since == 0) {
         world_request(w, BOARD_DISARM);
-        world_inject(w, (struct injection){
-                            .target = INJECT_CAMERA, .verb = VERB_OFF, .from = 80, .ticks = 48});
+        world_inject(
+            w, (struct injection){
+                   .target = INJECT_CAMERA, .verb = VERB_OFF, .from = 80, .ticks = 48});
     }
     if (since >= 100 && since < 160)
         world_request(w, BOARD_ARM | (since % 2 ? BOARD_HOME : 0));
@@ -133,8 +139,9 @@ static void home_and_lose(struct world *w, uint64_t since)
         world_request(w, BOARD_DISARM);
     if (since == 104) {
         world_request(w, BOARD_HOME);
-        world_inject(w, (struct injection){
-                            .target = INJECT_JOINTS, .verb = VERB_OFF, .from = 8, .ticks = 12});
+        world_inject(
+            w, (struct injection){
+                   .target = INJECT_JOINTS, .verb = VERB_OFF, .from = 8, .ticks = 12});
     }
 }
 
@@ -157,58 +164,145 @@ static void near_the_end(struct world_config *c)
 }
 
 static const struct scenario of[] = {
-    {.name = "estop", .bound = "the next tick", .detector = BLIND_REQUESTS,
-     .inject = REQUEST(BOARD_ESTOP, 1), .seen = is_estop, .least = 0, .most = 0,
-     .reason = REASON_ESTOP, .path = "ESTOP", .recovery = LATCHES, .cause_goes = true,
+    {.name = "estop",
+     .bound = "the next tick",
+     .detector = BLIND_REQUESTS,
+     .inject = REQUEST(BOARD_ESTOP, 1),
+     .seen = is_estop,
+     .least = 0,
+     .most = 0,
+     .reason = REASON_ESTOP,
+     .path = "ESTOP",
+     .recovery = LATCHES,
+     .cause_goes = true,
      .check = at_rest},
-    {.name = "stop", .bound = "the next tick", .detector = BLIND_REQUESTS,
-     .inject = REQUEST(BOARD_STOP, 1), .seen = stops, .least = 0, .most = 0,
-     .reason = REASON_OPERATOR, .path = "STOPPING STOPPED", .recovery = LATCHES,
-     .cause_goes = true, .check = at_rest},
-    {.name = "disarm", .bound = "the next tick", .detector = BLIND_REQUESTS,
-     .inject = REQUEST(BOARD_DISARM, 1), .seen = disarms, .least = 0, .most = 0,
-     .path = "DISARMING READY", .recovery = STAYS, .check = at_rest},
-    {.name = "all requests at once", .bound = "the gravest, the next tick",
-     .detector = BLIND_REQUESTS, .inject = REQUEST(63, 1), .seen = is_estop, .least = 0,
-     .most = 0, .reason = REASON_ESTOP, .path = "ESTOP", .recovery = LATCHES,
+    {.name = "stop",
+     .bound = "the next tick",
+     .detector = BLIND_REQUESTS,
+     .inject = REQUEST(BOARD_STOP, 1),
+     .seen = stops,
+     .least = 0,
+     .most = 0,
+     .reason = REASON_OPERATOR,
+     .path = "STOPPING STOPPED",
+     .recovery = LATCHES,
+     .cause_goes = true,
+     .check = at_rest},
+    {.name = "disarm",
+     .bound = "the next tick",
+     .detector = BLIND_REQUESTS,
+     .inject = REQUEST(BOARD_DISARM, 1),
+     .seen = disarms,
+     .least = 0,
+     .most = 0,
+     .path = "DISARMING READY",
+     .recovery = STAYS,
+     .check = at_rest},
+    {.name = "all requests at once",
+     .bound = "the gravest, the next tick",
+     .detector = BLIND_REQUESTS,
+     .inject = REQUEST(63, 1),
+     .seen = is_estop,
+     .least = 0,
+     .most = 0,
+     .reason = REASON_ESTOP,
+     .path = "ESTOP",
+     .recovery = LATCHES,
      .cause_goes = true},
-    {.name = "flood of all requests", .bound = "the gravest, the next tick",
-     .detector = BLIND_REQUESTS, .inject = REQUEST(63, 200), .seen = is_estop,
-     .least = 0, .most = 0, .reason = REASON_ESTOP, .path = "ESTOP",
+    {.name = "flood of all requests",
+     .bound = "the gravest, the next tick",
+     .detector = BLIND_REQUESTS,
+     .inject = REQUEST(63, 200),
+     .seen = is_estop,
+     .least = 0,
+     .most = 0,
+     .reason = REASON_ESTOP,
+     .path = "ESTOP",
      .recovery = LATCHES},
-    {.name = "reset too soon, then arm", .bound = "latched", .detector = BLIND_LATCH,
+    {.name = "reset too soon, then arm",
+     .bound = "latched",
+     .detector = BLIND_LATCH,
      .inject = {.target = INJECT_CAMERA, .verb = VERB_OFF, .ticks = 120},
-     .act = reset_too_soon, .least = 17, .most = 17, .reason = REASON_CAMERA_STALE,
-     .path = "STOPPING STOPPED WAITING", .recovery = STAYS, .check = still_latched,
-     .settle = 300, .more_episodes = 1},
-    {.name = "arm without a reset", .bound = "latched", .detector = BLIND_JOINTS_AGE,
+     .act = reset_too_soon,
+     .least = 17,
+     .most = 17,
+     .reason = REASON_CAMERA_STALE,
+     .path = "STOPPING STOPPED WAITING",
+     .recovery = STAYS,
+     .check = still_latched,
+     .settle = 300,
+     .more_episodes = 1},
+    {.name = "arm without a reset",
+     .bound = "latched",
+     .detector = BLIND_JOINTS_AGE,
      .inject = {.target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = 40},
-     .act = arm_again, .seen = refuses_arm, .least = 101, .most = 101,
-     .reason = REASON_JOINTS_STALE, .path = "HOLD STOPPING STOPPED",
-     .recovery = LATCHES, .cause_goes = true},
-    {.name = "a joint is blocked", .bound = "10 ticks", .detector = BLIND_FOLLOWING,
-     .inject = BLOCKED(600), .begins = apart, .reason = REASON_FOLLOWING_ERROR,
-     .least = 9, .most = 10, .path = "HOLD STOPPING STOPPED", .recovery = LATCHES,
-     .cause_goes = true, .check = names_joint_1},
-    {.name = "the measured pose leaves the limits", .bound = "0.1 rad beyond",
-     .detector = BLIND_LIMITS_MEASURED, .configure = near_the_end, .act = sag,
+     .act = arm_again,
+     .seen = refuses_arm,
+     .least = 101,
+     .most = 101,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = LATCHES,
+     .cause_goes = true},
+    {.name = "a joint is blocked",
+     .bound = "10 ticks",
+     .detector = BLIND_FOLLOWING,
+     .inject = BLOCKED(600),
+     .begins = apart,
+     .reason = REASON_FOLLOWING_ERROR,
+     .least = 9,
+     .most = 10,
+     .path = "HOLD STOPPING STOPPED",
+     .recovery = LATCHES,
+     .cause_goes = true,
+     .check = names_joint_1},
+    {.name = "the measured pose leaves the limits",
+     .bound = "0.1 rad beyond",
+     .detector = BLIND_LIMITS_MEASURED,
+     .configure = near_the_end,
+     .act = sag,
      .inject = {.target = INJECT_PLANT, .verb = VERB_STUCK, .ticks = 300},
-     .begins = outside, .check = stopped_far_out, .reason = REASON_OUT_OF_LIMITS, .least = 0, .most = 0,
-     .path = "STOPPING STOPPED", .recovery = LATCHES},
-    {.name = "arm while the camera is late", .bound = "WAITING after 120 ms",
-     .detector = BLIND_CAMERA_AGE, .act = disarm_then_arm, .inject = {.ticks = 300},
-     .begins = from_80, .reason = REASON_CAMERA_STALE, .least = 17, .most = 17,
-     .path = "DISARMING READY WAITING READY", .recovery = STAYS},
-    {.name = "arm while the pose is outside", .bound = "WAITING; 0.002 rad beyond",
-     .detector = BLIND_LIMITS_MEASURED, .configure = near_the_end,
-     .act = disarm_and_push, .begins = outside,
+     .begins = outside,
+     .check = stopped_far_out,
+     .reason = REASON_OUT_OF_LIMITS,
+     .least = 0,
+     .most = 0,
+     .path = "STOPPING STOPPED",
+     .recovery = LATCHES},
+    {.name = "arm while the camera is late",
+     .bound = "WAITING after 120 ms",
+     .detector = BLIND_CAMERA_AGE,
+     .act = disarm_then_arm,
+     .inject = {.ticks = 300},
+     .begins = from_80,
+     .reason = REASON_CAMERA_STALE,
+     .least = 17,
+     .most = 17,
+     .path = "DISARMING READY WAITING READY",
+     .recovery = STAYS},
+    {.name = "arm while the pose is outside",
+     .bound = "WAITING; 0.002 rad beyond",
+     .detector = BLIND_LIMITS_MEASURED,
+     .configure = near_the_end,
+     .act = disarm_and_push,
+     .begins = outside,
      .inject = {.target = INJECT_PLANT, .verb = VERB_STUCK, .from = 20, .ticks = 300},
-     .reason = REASON_OUT_OF_LIMITS, .least = 0, .most = 0,
-     .path = "DISARMING READY WAITING READY", .recovery = STAYS},
-    {.name = "joints off on the way home", .bound = "DISARMING after 3 periods",
-     .detector = BLIND_JOINTS_AGE, .act = home_and_lose, .inject = {.ticks = 260},
-     .begins = from_112, .reason = REASON_JOINTS_STALE, .least = 5, .most = 5,
-     .path = "DISARMING READY HOMING DISARMING READY WAITING READY", .recovery = STAYS,
+     .reason = REASON_OUT_OF_LIMITS,
+     .least = 0,
+     .most = 0,
+     .path = "DISARMING READY WAITING READY",
+     .recovery = STAYS},
+    {.name = "joints off on the way home",
+     .bound = "DISARMING after 3 periods",
+     .detector = BLIND_JOINTS_AGE,
+     .act = home_and_lose,
+     .inject = {.ticks = 260},
+     .begins = from_112,
+     .reason = REASON_JOINTS_STALE,
+     .least = 5,
+     .most = 5,
+     .path = "DISARMING READY HOMING DISARMING READY WAITING READY",
+     .recovery = STAYS,
      .check = at_rest},
 };
 

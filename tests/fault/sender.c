@@ -20,7 +20,10 @@ void letter_post(struct world *w, int to, ns_t at, const void *bytes, size_t siz
     if (w->in->letters == WORLD_LETTERS)
         return; // full: lost, as on a wire
     l = &w->in->letter[w->in->letters++];
-    *l = (struct letter){.at = at, .to = to, .size = size, .order = w->in->posted++,
+    *l = (struct letter){.at = at,
+                         .to = to,
+                         .size = size,
+                         .order = w->in->posted++,
                          .bytes = malloc(size + 1)};
     if (l->bytes && size > 0)
         memcpy(l->bytes, bytes, size);
@@ -218,7 +221,8 @@ void sender_joints(struct world *w)
     size_t n;
 
     s->sent++;
-    if (!comes(w, s, one) || (wrong && one->variant == JOINTS_RESTARTED && !restart(w, s, one)))
+    if (!comes(w, s, one) ||
+        (wrong && one->variant == JOINTS_RESTARTED && !restart(w, s, one)))
         return;
     if (!wrong)
         s->restarted = false;
@@ -330,8 +334,9 @@ static size_t pack_raw(uint8_t *pixels, int64_t stamp, const struct injection *o
 
 static bool as_jpeg(const struct world *w, const struct injection *one)
 {
-    return w->cfg.jpeg || (one && one->verb == VERB_GARBAGE &&
-                           one->variant >= CAMERA_TRUNCATED && one->variant <= CAMERA_BOMB);
+    return w->cfg.jpeg ||
+           (one && one->verb == VERB_GARBAGE && one->variant >= CAMERA_TRUNCATED &&
+            one->variant <= CAMERA_BOMB);
 }
 
 static size_t pack_frame(struct world *w, struct sender *s, int camera,

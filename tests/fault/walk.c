@@ -109,6 +109,8 @@ static void before_tick(void *arg, struct world *w)
 
     k->requests = atomic_load(&w->board.requests);
     k->joints_known = slot_read(&w->board.joints, &k->joints) != 0;
+    for (int i = 0; i < w->cfg.loop.n_cameras; i++)
+        k->frame_ns[i] = atomic_load(&w->board.camera[i].received_ns);
     k->commands = r->commands;
     k->lost = r->commands_dropped + r->gate_refusals;
 }
@@ -152,6 +154,8 @@ static void look_on(struct walk *k, const struct world *w, const struct loop_rep
                              .dropped =
                                  r->commands_dropped + r->gate_refusals != k->lost};
 
+    for (int i = 0; i < w->cfg.loop.n_cameras; i++)
+        t.frame_ns[i] = k->frame_ns[i];
     t.lateness_ns = (w->tick_ns - w->schedule.next_ns); // next: of this tick, still
     if (r->commands != k->commands) {
         decode(newest(w), &m);
@@ -226,12 +230,17 @@ static struct checker_config rules(const struct loop_config *l)
                                .period_ns = clock_period_ns(l->control_hz),
                                .hold_ns = l->hold_ns,
                                .ttl_ns = l->ttl_ns,
+                               .gap_ns = l->tick_gap_ns,
+                               .following_ticks = l->following_ticks,
+                               .cameras = l->n_cameras,
                                .joints_period_ns = l->joints_period_ns,
                                .rows = l->chunks.rows,
                                .step_ns = l->chunks.step_ns,
                                .max_age_ns = l->chunks.max_age_ns};
     size_t size = sizeof c.min;
 
+    c.whole = l->chunks.mode == CHUNK_REPLACE || l->chunks.mode == CHUNK_CROSSFADE ||
+              l->chunks.mode == CHUNK_LATEST_ONLY;
     c.interpolation = l->chunks.interpolation == CHUNK_HOLD     ? CHECKER_HOLD_ROWS
                       : l->chunks.interpolation == CHUNK_LINEAR ? CHECKER_LINEAR
                                                                 : CHECKER_CUBIC;
@@ -241,6 +250,9 @@ static struct checker_config rules(const struct loop_config *l)
     memcpy(c.acceleration, l->limits.acceleration, size);
     memcpy(c.jerk, l->limits.jerk, size);
     memcpy(c.stop_acceleration, l->limits.stop_acceleration, size);
+    memcpy(c.following_error, l->following_error, size);
+    for (int i = 0; i < l->n_cameras; i++)
+        c.camera_period_ns[i] = l->camera_period_ns[i];
     memcpy(c.blend, l->chunks.blend, sizeof c.blend);
     return c;
 }

@@ -42,6 +42,7 @@ struct walk {
     unsigned requests;
     bool joints_known;
     struct joint_sample joints;
+    ns_t frame_ns[WORLD_CAMERAS];
     uint64_t commands, lost; // the loop's own counts before it
     enum ladder_state mode;
     enum ladder_reason reason;

@@ -86,7 +86,7 @@ static void random_chunks(struct walk *k, struct world_config *c)
     q->ensemble_coeff = 0.01;
     q->max_age_ns =
         walk_chance(k, 0.5)
-            ? (ns_t)(walk_between(k, 0.3, 1) * (double)q->rows * (double)q->step_ns)
+            ? (ns_t)(walk_between(k, 0.3, 2) * (double)q->rows * (double)q->step_ns)
             : 0;
     c->latency_ns =
         (ns_t)(walk_between(k, 0.02, 0.4) * (double)q->rows * (double)q->step_ns);

@@ -23,7 +23,7 @@
 
 struct checkpoint {
     char dir[64], file[96];
-    char *bytes; // (size), as good ones are
+    char *bytes;         // (size), as good ones are
     size_t size, header; // header: bytes of the table, after the first 8
     int loads;
 };
@@ -230,8 +230,8 @@ static const char *hostile_tables(struct probe *p)
         why = must_refuse(&c, out, monotone(out, UINT64_C(1) << 63, '{', 64),
                           "length 2^63", NULL);
     if (!why)
-        why = must_refuse(&c, out, monotone(out, 1000, '{', 64),
-                          "length beyond the file", NULL);
+        why = must_refuse(&c, out, monotone(out, 1000, '{', 64), "length beyond the file",
+                          NULL);
     if (!why)
         why = must_refuse(&c, out, monotone(out, n, '[', n), "400 000 brackets", NULL);
     if (!why)
@@ -409,18 +409,30 @@ static const char *configs(struct probe *p)
 }
 
 static const struct scenario of[] = {
-    {.name = "weights cut at every byte of the table", .bound = "refused in 50 ms",
-     .detector = BLIND_WEIGHTS, .alone = truncated},
-    {.name = "weights with a hostile table", .bound = "refused in 50 ms",
-     .detector = BLIND_WEIGHTS, .alone = hostile_tables},
-    {.name = "weights of another model", .bound = "refused, tensor named",
-     .detector = BLIND_WEIGHTS, .alone = wrong_names},
-    {.name = "weights with NaN and infinity", .bound = "refused",
-     .detector = BLIND_WEIGHTS, .alone = not_a_number},
-    {.name = "weights changed while they are read", .bound = "refused",
-     .detector = BLIND_WEIGHTS, .alone = changed_in_between},
-    {.name = "mistakes in the configuration", .bound = "refused with line and column",
-     .detector = BLIND_CONFIG, .alone = configs},
+    {.name = "weights cut at every byte of the table",
+     .bound = "refused in 50 ms",
+     .detector = BLIND_WEIGHTS,
+     .alone = truncated},
+    {.name = "weights with a hostile table",
+     .bound = "refused in 50 ms",
+     .detector = BLIND_WEIGHTS,
+     .alone = hostile_tables},
+    {.name = "weights of another model",
+     .bound = "refused, tensor named",
+     .detector = BLIND_WEIGHTS,
+     .alone = wrong_names},
+    {.name = "weights with NaN and infinity",
+     .bound = "refused",
+     .detector = BLIND_WEIGHTS,
+     .alone = not_a_number},
+    {.name = "weights changed while they are read",
+     .bound = "refused",
+     .detector = BLIND_WEIGHTS,
+     .alone = changed_in_between},
+    {.name = "mistakes in the configuration",
+     .bound = "refused with line and column",
+     .detector = BLIND_CONFIG,
+     .alone = configs},
 };
 
 const struct scenario_group group_weights = {"files", of, sizeof of / sizeof *of};

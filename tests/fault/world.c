@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SMALL_MARK 64 // messages that wait at a socket, as in bus.c
+#define SMALL_MARK 64                // messages that wait at a socket, as in bus.c
 #define OUT_NS     (100 * NS_PER_US) // a command is under way
 
 uint64_t world_ordinal(const struct world *w, ns_t at)
@@ -189,8 +189,8 @@ static void driver_hears(struct world *w)
     int i;
 
     while ((i = arrived(w, DRIVER)) >= 0) {
-        bool good = plant_hear(&w->plant, w->in->letter[i].bytes, w->in->letter[i].size,
-                               w->now);
+        bool good =
+            plant_hear(&w->plant, w->in->letter[i].bytes, w->in->letter[i].size, w->now);
 
         letter_free(w, i);
         if (good && w->hooks.heard)
@@ -297,8 +297,17 @@ void world_set_wall(struct world *w, int64_t by_ns, bool local)
 
 // ---- the order -------------------------------------------------------------------------------
 
-enum event { SEND_JOINTS, SEND_FRAME, RECEIVE = SEND_FRAME + WORLD_CAMERAS, SEND_COMMAND,
-             HEAR, TURN, LOOK, TICK, EVENTS };
+enum event {
+    SEND_JOINTS,
+    SEND_FRAME,
+    RECEIVE = SEND_FRAME + WORLD_CAMERAS,
+    SEND_COMMAND,
+    HEAR,
+    TURN,
+    LOOK,
+    TICK,
+    EVENTS
+};
 
 static void when_all(const struct world *w, ns_t at[EVENTS])
 {
@@ -334,7 +343,8 @@ static void look(struct world *w)
 {
     uint64_t ticks = atomic_load(&w->board.ticks);
 
-    if (monitor_look(&w->monitor, ticks, w->now, monitor_limit_ns(w->schedule.period_ns))) {
+    if (monitor_look(&w->monitor, ticks, w->now,
+                     monitor_limit_ns(w->schedule.period_ns))) {
         atomic_fetch_add(&w->board.stalls, 1);
         w->cut_ns = w->now;
     }
@@ -388,7 +398,6 @@ void world_step(struct world *w)
         w->now = at[first] > w->now ? at[first] : w->now;
         happen(w, first);
         // A loop that is stuck for ever has no next tick: a step is a period then.
-    } while (first != TICK &&
-             !(at[TICK] == NEVER && w->now >= w->in->step_until_ns));
+    } while (first != TICK && !(at[TICK] == NEVER && w->now >= w->in->step_until_ns));
     w->in->step_until_ns = w->now + w->schedule.period_ns;
 }

@@ -24,10 +24,10 @@
 #include "tests/fault/injector.h"
 #include "tests/fault/plant.h"
 
-#define WORLD_CAMERAS   2
-#define WORLD_CHUNKS    64                  // of which the rows are remembered
-#define WORLD_START_NS  (1000 * NS_PER_S)   // the monotonic clock at the beginning
-#define WORLD_WALL_NS   (1700000000 * NS_PER_S) // and the wall clock
+#define WORLD_CAMERAS  2
+#define WORLD_CHUNKS   64                      // of which the rows are remembered
+#define WORLD_START_NS (1000 * NS_PER_S)       // the monotonic clock at the beginning
+#define WORLD_WALL_NS  (1700000000 * NS_PER_S) // and the wall clock
 
 enum brain {
     BRAIN_SINE, // each joint about its centre: what a chunk wants is continuous over chunks
@@ -39,18 +39,18 @@ struct world_config {
     struct loop_config loop; // world_defaults fills in a robot of 3 joints at 200 Hz
     double joints_hz;
     double camera_hz[WORLD_CAMERAS];
-    int rows;           // of a chunk
+    int rows; // of a chunk
     enum brain brain;
-    ns_t latency_ns;    // of an inference
-    ns_t tick_work_ns;  // of a tick
-    ns_t wire_ns;       // a joint state or a frame is this long under way
-    int every_rows;     // between inferences
+    ns_t latency_ns;   // of an inference
+    ns_t tick_work_ns; // of a tick
+    ns_t wire_ns;      // a joint state or a frame is this long under way
+    int every_rows;    // between inferences
     ns_t max_skew_ns;
     double amplitude, frequency_hz; // BRAIN_SINE
     double goal[ACTD_MAX_JOINTS], goal_speed;
-    double max_jump;    // of intake
-    bool jpeg;          // frames are JPEG, else mono8
-    bool monitor;       // a monitor looks on
+    double max_jump;       // of intake
+    bool jpeg;             // frames are JPEG, else mono8
+    bool monitor;          // a monitor looks on
     const char *black_box; // directory of dumps, NULL = none are written
     uint64_t seed;
     struct plant_config plant;
@@ -70,9 +70,9 @@ struct world_hooks {
     void *arg;
     void (*before_tick)(void *arg, struct world *w); // loop_tick comes next
     void (*after_tick)(void *arg, struct world *w);  // it has just returned
-    void (*made)(void *arg, struct world *w, const struct command *c);  // left the outbox
-    void (*heard)(void *arg, struct world *w, const struct heard *h);   // by the driver
-    void (*moved)(void *arg, struct world *w);       // the arm by PLANT_STEP_NS
+    void (*made)(void *arg, struct world *w, const struct command *c); // left the outbox
+    void (*heard)(void *arg, struct world *w, const struct heard *h);  // by the driver
+    void (*moved)(void *arg, struct world *w); // the arm by PLANT_STEP_NS
     void (*thought)(void *arg, struct world *w, const struct chunk *c); // and handed over
 };
 
@@ -81,7 +81,7 @@ struct world {
     struct world_hooks hooks;
     struct injector injector;
     struct plant plant;
-    ns_t now;  // the clock
+    ns_t now;               // the clock
     int64_t wall_offset_ns; // clock_wall_ns() - clock_now_ns()
 
     // actd's.
@@ -97,10 +97,10 @@ struct world {
     ns_t tick_ns;
     ns_t cut_ns; // when the monitor cut the output last
     // Accounting, apart from the daemon's own.
-    uint64_t ticks_run;      // calls of loop_tick
-    uint64_t commands;       // bytes put on the wire
-    uint64_t messages;       // joint states and frames given to actd
-    uint64_t inferences;     // begun
+    uint64_t ticks_run;                     // calls of loop_tick
+    uint64_t commands;                      // bytes put on the wire
+    uint64_t messages;                      // joint states and frames given to actd
+    uint64_t inferences;                    // begun
     struct world_chunk chunk[WORLD_CHUNKS]; // the newest, by id % WORLD_CHUNKS
 
     struct world_inside *in; // world.c's own

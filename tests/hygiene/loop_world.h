@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/blackbox.h"
 #include "daemon/config.h"
 #include "daemon/config_loop.h"
 #include "daemon/loop.h"
@@ -34,6 +35,7 @@ struct loop_world {
     struct policy_info info;
     struct loop_config loop_cfg;
     struct board board;
+    struct blackbox *blackbox;
     struct loop *loop;
     double measured[ACTD_MAX_JOINTS];
     uint64_t samples, chunks;
@@ -104,6 +106,9 @@ WORLD_UNUSED static int world_open(struct loop_world *w, const struct world_spec
     if (rc == 0)
         rc = board_init(&w->board, 1, WORLD_ROWS, spec->joints);
     if (rc == 0)
+        rc = blackbox_new(&w->blackbox, spec->joints, 1, spec->control_hz);
+    w->loop_cfg.blackbox = w->blackbox;
+    if (rc == 0)
         rc = loop_new(&w->loop, &w->loop_cfg, &w->board);
     if (rc != 0 && w->err.text[0] == 0)
         snprintf(w->err.text, sizeof w->err.text, "the loop cannot be made: %s",
@@ -118,6 +123,7 @@ WORLD_UNUSED static int world_open(struct loop_world *w, const struct world_spec
 WORLD_UNUSED static void world_close(struct loop_world *w)
 {
     loop_free(w->loop);
+    blackbox_free(w->blackbox);
     board_free(&w->board);
 }
 

@@ -73,7 +73,7 @@ static int by_value(const void *a, const void *b)
 // Median of up to 400 samples.
 static long median(const struct sample *s, size_t n, bool fds)
 {
-    long v[400];
+    long v[400] = {0};
 
     n = n < 400 ? n : 400;
     for (size_t i = 0; i < n; i++)

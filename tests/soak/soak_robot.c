@@ -2,51 +2,19 @@
 // reconnect and restart, all from one seed. Mild faults are bounded so that the arm never has to
 // stop: no two bad messages in a row, no silence as long as a stop. Harsh ones are not.
 #include <errno.h>
-#include <math.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <turbojpeg.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include "actd/v1/joint_command.pb-c.h"
-#include "foxglove/CompressedImage.pb-c.h"
-#include "foxglove/JointStates.pb-c.h"
-#include "foxglove/RawImage.pb-c.h"
-#include "tests/soak/soak.h"
+#include "tests/soak/soak_impl.h"
 
-#define MESSAGE_MAX (64 * 1024)
-#define FRAME_NS    (20 * NS_PER_MS)
+#define FRAME_NS (20 * NS_PER_MS)
 
 const char *const soak_joint[SOAK_JOINTS] = {
     "shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"};
 const char *const soak_camera[SOAK_CAMERAS] = {"front", "wrist"};
-
-struct picture {
-    int width, height;
-    uint8_t *rgb[SOAK_PICTURES];
-};
-
-struct soak_robot {
-    uint64_t random;
-    char runtime[PATH_MAX];
-    void *context, *states, *commands, *idle, *frames[SOAK_CAMERAS];
-    struct picture picture[SOAK_CAMERAS];
-    tjhandle jpeg;
-    double pose[SOAK_JOINTS];
-    ns_t silent_until[1 + SOAK_CAMERAS], next_frame[SOAK_CAMERAS], next_trouble;
-    ns_t nan_until, swapped_until, clock_until, corrupt_until;
-    int64_t last_stamp_ns;
-    bool was_bad[1 + SOAK_CAMERAS];
-    uint8_t message[MESSAGE_MAX], old[MESSAGE_MAX];
-    size_t old_size;
-    struct soak_counts n;
-};
 
 uint64_t soak_random(uint64_t *s)
 {
@@ -61,7 +29,7 @@ uint64_t soak_below(uint64_t *s, uint64_t n)
     return (soak_random(s) >> 11) % n;
 }
 
-static uint64_t below(struct soak_robot *r, uint64_t n)
+uint64_t soak_dice(struct soak_robot *r, uint64_t n)
 {
     return soak_below(&r->random, n);
 }
@@ -111,10 +79,10 @@ static void close_all(struct soak_robot *r)
 static void reconnect(struct soak_robot *r)
 {
     char name[64];
-    int c = (int)below(r, SOAK_CAMERAS);
+    int c = (int)soak_dice(r, SOAK_CAMERAS);
 
     r->n.reconnects++;
-    switch (below(r, 4)) {
+    switch (soak_dice(r, 4)) {
     case 0:
         zmq_close(r->states);
         r->states = open_socket(r, ZMQ_PUB, "joints.state");
@@ -140,93 +108,16 @@ static void send_bytes(void *socket, const void *data, size_t size)
                    ZMQ_DONTWAIT); // dropped is as good as lost on the way
 }
 
-// ---- messages --------------------------------------------------------------------------------
-
-static void stamp_now(const struct soak_robot *r, ns_t now,
-                      Google__Protobuf__Timestamp *t)
-{
-    int64_t wall = clock_wall_ns() + (now < r->clock_until ? 3600 * NS_PER_S : 0);
-
-    google__protobuf__timestamp__init(t);
-    t->seconds = wall / NS_PER_S;
-    t->nanos = (int32_t)(wall % NS_PER_S);
-}
-
-static size_t pack_states(struct soak_robot *r, ns_t now, int joints, bool nan, bool swap)
-{
-    Google__Protobuf__Timestamp stamp;
-    Foxglove__JointStates m = FOXGLOVE__JOINT_STATES__INIT;
-    Foxglove__JointState joint[SOAK_JOINTS], *list[SOAK_JOINTS];
-
-    stamp_now(r, now, &stamp);
-    for (int j = 0; j < SOAK_JOINTS; j++) {
-        foxglove__joint_state__init(&joint[j]);
-        joint[j].name = (char *)(uintptr_t)soak_joint[swap && j == 0 ? 1 : j];
-        joint[j].position = r->pose[j];
-        list[j] = &joint[j];
-    }
-    if (nan)
-        joint[below(r, SOAK_JOINTS)].position = below(r, 2) ? NAN : INFINITY;
-    m.timestamp = &stamp;
-    m.joints = list;
-    m.n_joints = (size_t)joints;
-    return foxglove__joint_states__pack(&m, r->message);
-}
-
-static size_t pack_raw(struct soak_robot *r, int c, uint8_t *rgb, ns_t now)
-{
-    static char encoding[] = "rgb8";
-    const struct picture *p = &r->picture[c];
-    Google__Protobuf__Timestamp stamp;
-    Foxglove__RawImage m = FOXGLOVE__RAW_IMAGE__INIT;
-
-    stamp_now(r, now, &stamp);
-    m.timestamp = &stamp;
-    m.width = (uint32_t)p->width;
-    m.height = (uint32_t)p->height;
-    m.step = 3 * m.width;
-    m.encoding = encoding;
-    m.data = (ProtobufCBinaryData){3 * (size_t)p->width * (size_t)p->height, rgb};
-    return foxglove__raw_image__pack(&m, r->message);
-}
-
-static size_t pack_jpeg(struct soak_robot *r, int c, uint8_t *rgb, ns_t now, bool corrupt)
-{
-    static char format[] = "jpeg";
-    const struct picture *p = &r->picture[c];
-    Google__Protobuf__Timestamp stamp;
-    Foxglove__CompressedImage m = FOXGLOVE__COMPRESSED_IMAGE__INIT;
-    unsigned char *bytes = NULL;
-    unsigned long size = 0;
-    size_t n;
-
-    if (tjCompress2(r->jpeg, rgb, p->width, 0, p->height, TJPF_RGB, &bytes, &size,
-                    TJSAMP_444, 90, 0) != 0)
-        return 0;
-    stamp_now(r, now, &stamp);
-    m.timestamp = &stamp;
-    m.format = format;
-    if (corrupt && below(r, 2))
-        size /= 2;
-    else if (corrupt)
-        for (int i = 0; i < 4; i++)
-            bytes[below(r, size)] ^= (uint8_t)(1 + below(r, 255));
-    m.data = (ProtobufCBinaryData){size, bytes};
-    n = foxglove__compressed_image__pack(&m, r->message);
-    tjFree(bytes);
-    return n;
-}
-
 // Bytes that are wrong in one of many ways; sends them itself. size: a good message in `message`.
 static void send_spoilt(struct soak_robot *r, void *socket, size_t size)
 {
-    switch (below(r, 6)) {
+    switch (soak_dice(r, 6)) {
     case 0:
-        r->message[below(r, size)] ^= (uint8_t)(1u << below(r, 8));
+        r->message[soak_dice(r, size)] ^= (uint8_t)(1u << soak_dice(r, 8));
         send_bytes(socket, r->message, size);
         return;
     case 1:
-        send_bytes(socket, r->message, below(r, size));
+        send_bytes(socket, r->message, soak_dice(r, size));
         return;
     case 2:
         for (size_t i = 0; i < size; i++)
@@ -241,8 +132,8 @@ static void send_spoilt(struct soak_robot *r, void *socket, size_t size)
             send_bytes(socket, r->message, size);
         return;
     default: // beyond every cap of a joint state
-        memset(r->message, 0x0a, MESSAGE_MAX);
-        send_bytes(socket, r->message, MESSAGE_MAX);
+        memset(r->message, 0x0a, SOAK_MESSAGE);
+        send_bytes(socket, r->message, SOAK_MESSAGE);
     }
 }
 
@@ -253,18 +144,18 @@ static void send_bad_states(struct soak_robot *r, ns_t now)
     size_t size;
 
     r->n.bad++;
-    switch (below(r, 4)) {
+    switch (soak_dice(r, 4)) {
     case 0:
-        size = pack_states(r, now, SOAK_JOINTS, true, false);
+        size = soak_pack_states(r, now, SOAK_JOINTS, true, false);
         break;
     case 1:
-        size = pack_states(r, now, SOAK_JOINTS, false, true);
+        size = soak_pack_states(r, now, SOAK_JOINTS, false, true);
         break;
     case 2:
-        size = pack_states(r, now, SOAK_JOINTS - 1, false, false);
+        size = soak_pack_states(r, now, SOAK_JOINTS - 1, false, false);
         break;
     default:
-        send_spoilt(r, r->states, pack_states(r, now, SOAK_JOINTS, false, false));
+        send_spoilt(r, r->states, soak_pack_states(r, now, SOAK_JOINTS, false, false));
         return;
     }
     send_bytes(r->states, r->message, size);
@@ -272,7 +163,7 @@ static void send_bad_states(struct soak_robot *r, ns_t now)
 
 static void send_states(struct soak_robot *r, enum soak_mood mood, ns_t now)
 {
-    uint64_t dice = mood == SOAK_CALM ? 999 : below(r, 1000);
+    uint64_t dice = mood == SOAK_CALM ? 999 : soak_dice(r, 1000);
     bool bad = (dice >= 40 && dice < 60 && !r->was_bad[0]) || now < r->nan_until ||
                now < r->swapped_until;
     size_t size;
@@ -286,7 +177,7 @@ static void send_states(struct soak_robot *r, enum soak_mood mood, ns_t now)
         r->n.dropped++;
         return;
     }
-    size = pack_states(r, now, SOAK_JOINTS, false, false);
+    size = soak_pack_states(r, now, SOAK_JOINTS, false, false);
     send_bytes(r->states, r->message, size);
     r->n.states++;
     if (dice < 30) {
@@ -305,19 +196,19 @@ static void send_states(struct soak_robot *r, enum soak_mood mood, ns_t now)
 // A little noise makes every frame another one, as a sensor does.
 static void send_frame(struct soak_robot *r, int c, enum soak_mood mood, ns_t now)
 {
-    const struct picture *p = &r->picture[c];
-    uint8_t *rgb = p->rgb[below(r, SOAK_PICTURES)];
-    uint64_t dice = mood == SOAK_CALM ? 999 : below(r, 100);
+    const struct soak_picture *p = &r->picture[c];
+    uint8_t *rgb = p->rgb[soak_dice(r, SOAK_PICTURES)];
+    uint64_t dice = mood == SOAK_CALM ? 999 : soak_dice(r, 100);
     bool bad = (dice < 4 && !r->was_bad[1 + c]) || now < r->corrupt_until;
     size_t size;
 
     for (int i = 0; i < 64; i++)
-        rgb[below(r, 3 * (uint64_t)p->width * (uint64_t)p->height)] ^= 1;
+        rgb[soak_dice(r, 3 * (uint64_t)p->width * (uint64_t)p->height)] ^= 1;
     r->was_bad[1 + c] = bad;
     r->n.frames++;
     r->n.bad_frames += bad;
-    size = below(r, 2) ? pack_raw(r, c, rgb, now)
-                       : pack_jpeg(r, c, rgb, now, bad && (dice & 1));
+    size = soak_dice(r, 2) ? soak_pack_raw(r, c, rgb, now)
+                           : soak_pack_jpeg(r, c, rgb, now, bad && (dice & 1));
     if (bad && !(dice & 1))
         send_spoilt(r, r->frames[c], size);
     else
@@ -327,7 +218,7 @@ static void send_frame(struct soak_robot *r, int c, enum soak_mood mood, ns_t no
 // The newest one counts, and the arm is there at once.
 static void obey(struct soak_robot *r)
 {
-    static uint8_t buf[MESSAGE_MAX];
+    static uint8_t buf[SOAK_MESSAGE];
     Actd__V1__JointCommand *c;
     int size = -1, n;
 
@@ -350,15 +241,15 @@ static void obey(struct soak_robot *r)
 
 static void mild_trouble(struct soak_robot *r, ns_t now)
 {
-    int c = (int)below(r, SOAK_CAMERAS);
+    int c = (int)soak_dice(r, SOAK_CAMERAS);
 
-    switch (below(r, 8)) {
-    case 0: // HOLD after 300 ms of them, a stop after 500
-        r->silent_until[0] = now + (ns_t)(320 + below(r, 80)) * NS_PER_MS;
+    switch (soak_dice(r, 8)) {
+    case 0: // HOLD after 750 ms of them, a stop after 1250
+        r->silent_until[0] = now + (ns_t)(800 + soak_dice(r, 150)) * NS_PER_MS;
         r->n.silences++;
         break;
     case 1: // degraded after 600 ms, a stop after 2 s
-        r->silent_until[1 + c] = now + (ns_t)(650 + below(r, 500)) * NS_PER_MS;
+        r->silent_until[1 + c] = now + (ns_t)(650 + soak_dice(r, 500)) * NS_PER_MS;
         r->n.silences++;
         break;
     case 2: // the driver dies and comes back at once
@@ -374,19 +265,20 @@ static void mild_trouble(struct soak_robot *r, ns_t now)
 static void flood(struct soak_robot *r)
 {
     for (int i = 0; i < 5000; i++)
-        send_spoilt(r, below(r, 2) ? r->states : r->frames[below(r, SOAK_CAMERAS)],
-                    1 + below(r, 2000));
+        send_spoilt(r,
+                    soak_dice(r, 2) ? r->states : r->frames[soak_dice(r, SOAK_CAMERAS)],
+                    1 + soak_dice(r, 2000));
 }
 
 static void harsh_trouble(struct soak_robot *r, ns_t now)
 {
     r->n.harsh++;
-    switch (below(r, 8)) {
+    switch (soak_dice(r, 8)) {
     case 0:
         r->silent_until[0] = now + 2 * NS_PER_S;
         break;
     case 1:
-        r->silent_until[1 + below(r, SOAK_CAMERAS)] = now + 3 * NS_PER_S;
+        r->silent_until[1 + soak_dice(r, SOAK_CAMERAS)] = now + 3 * NS_PER_S;
         break;
     case 2:
         r->nan_until = now + 100 * NS_PER_MS;
@@ -401,7 +293,8 @@ static void harsh_trouble(struct soak_robot *r, ns_t now)
         r->corrupt_until = now + NS_PER_S;
         break;
     case 6:
-        r->pose[below(r, SOAK_JOINTS)] += 0.8; // somebody pushes it, or the encoder slips
+        r->pose[soak_dice(r, SOAK_JOINTS)] +=
+            0.8; // somebody pushes it, or the encoder slips
         break;
     default:
         flood(r);
@@ -414,11 +307,11 @@ void soak_robot_step(struct soak_robot *r, enum soak_mood mood, ns_t now)
     if (mood == SOAK_CALM)
         memset(r->silent_until, 0, sizeof r->silent_until);
     if (mood != SOAK_CALM && now >= r->next_trouble) {
-        if (mood == SOAK_HARSH && below(r, 2))
+        if (mood == SOAK_HARSH && soak_dice(r, 2))
             harsh_trouble(r, now);
         else
             mild_trouble(r, now);
-        r->next_trouble = now + (ns_t)(500 + below(r, 2500)) * NS_PER_MS;
+        r->next_trouble = now + (ns_t)(500 + soak_dice(r, 2500)) * NS_PER_MS;
     }
     if (now >= r->silent_until[0])
         send_states(r, mood, now);
@@ -446,76 +339,6 @@ const struct soak_counts *soak_robot_counts(const struct soak_robot *r)
     return &r->n;
 }
 
-// ---- pictures --------------------------------------------------------------------------------
-
-static int keep_picture(struct picture *p, int i, const uint8_t *bytes, size_t size)
-{
-    Foxglove__RawImage *m = foxglove__raw_image__unpack(NULL, size, bytes);
-    int rc = -EPROTO;
-
-    if (m && (p->rgb[i] = malloc(m->data.len))) {
-        memcpy(p->rgb[i], m->data.data, m->data.len);
-        p->width = (int)m->width;
-        p->height = (int)m->height;
-        rc = 0;
-    }
-    if (m)
-        foxglove__raw_image__free_unpacked(m, NULL);
-    return rc;
-}
-
-static int take_pictures(struct soak_robot *r, const char *directory)
-{
-    void *context = zmq_ctx_new();
-    const int ms = 20000, none = 0;
-    int rc = 0;
-
-    for (int c = 0; c < SOAK_CAMERAS && rc == 0; c++) {
-        static uint8_t buf[MESSAGE_MAX];
-        char endpoint[PATH_MAX + 64];
-        void *s = zmq_socket(context, ZMQ_SUB);
-
-        snprintf(endpoint, sizeof endpoint, "ipc://%s/camera.%s", directory,
-                 soak_camera[c]);
-        zmq_setsockopt(s, ZMQ_SUBSCRIBE, "", 0);
-        zmq_setsockopt(s, ZMQ_RCVTIMEO, &ms, sizeof ms);
-        zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
-        zmq_connect(s, endpoint);
-        for (int i = 0; i < SOAK_PICTURES && rc == 0; i++) {
-            int n = zmq_recv(s, buf, sizeof buf, 0);
-            rc = n < 0 ? -errno : keep_picture(&r->picture[c], i, buf, (size_t)n);
-        }
-        zmq_close(s);
-    }
-    zmq_ctx_term(context);
-    return rc;
-}
-
-// The simulator's own view, so that the policy sees what it was trained on.
-static int photograph(struct soak_robot *r, const char *build)
-{
-    extern char **environ;
-    char program[PATH_MAX], directory[] = "/tmp/actd-soak-XXXXXX", command[128];
-    char *argv[] = {"actd-sim", "--runtime",  directory, "--bind",
-                    "--raw",    "--episodes", "0",       NULL};
-    pid_t pid;
-    int rc;
-
-    snprintf(program, sizeof program, "%s/actd-sim", build);
-    if (!mkdtemp(directory))
-        return -errno;
-    rc = -posix_spawn(&pid, program, NULL, NULL, argv, environ);
-    if (rc == 0) {
-        rc = take_pictures(r, directory);
-        kill(pid, SIGTERM);
-        waitpid(pid, NULL, 0);
-    }
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    if (system(command) != 0)
-        fprintf(stderr, "soak: %s is left over\n", directory);
-    return rc;
-}
-
 int soak_robot_new(struct soak_robot **out, const char *build, const char *runtime,
                    uint64_t seed)
 {
@@ -529,7 +352,7 @@ int soak_robot_new(struct soak_robot **out, const char *build, const char *runti
     r->jpeg = tjInitCompress();
     snprintf(r->runtime, sizeof r->runtime, "%s", runtime);
     soak_robot_forget(r);
-    rc = photograph(r, build);
+    rc = soak_photograph(r, build);
     if (rc)
         fprintf(stderr, "soak: no pictures from %s/actd-sim: %s\n", build, strerror(-rc));
     open_all(r);

@@ -37,6 +37,8 @@ struct fixture {
     size_t size;
     int64_t stamp_ms; // of the next message, 0 = without
     ns_t received_ns;
+    bool parked; // the last message was
+    bool gone;   // its bytes are overwritten once it has been parked
 };
 
 UNUSED static int setup(void **state)
@@ -113,7 +115,8 @@ UNUSED static void park_jpeg(struct fixture *f, uint8_t *jpeg, size_t size)
     m.format = format;
     m.data = (ProtobufCBinaryData){size, jpeg};
     f->size = foxglove__compressed_image__pack(&m, f->message);
-    camera_park(f->camera, NULL, f->message, f->size, f->received_ns);
+    f->parked = camera_park(f->camera, NULL, f->message, f->size, f->received_ns);
+    memset(f->message, 0xff, f->gone ? f->size : 0);
 }
 
 UNUSED static void park_raw(struct fixture *f, const char *encoding, uint32_t channels,
@@ -133,7 +136,8 @@ UNUSED static void park_raw(struct fixture *f, const char *encoding, uint32_t ch
     m.step = W * channels + pad;
     m.data = (ProtobufCBinaryData){m.step * H, pixels};
     f->size = foxglove__raw_image__pack(&m, f->message);
-    camera_park(f->camera, NULL, f->message, f->size, f->received_ns);
+    f->parked = camera_park(f->camera, NULL, f->message, f->size, f->received_ns);
+    memset(f->message, 0xff, f->gone ? f->size : 0);
 }
 
 // One grey, so that equal numbers are equal contents.

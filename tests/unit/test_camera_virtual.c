@@ -64,6 +64,48 @@ static void test_without_a_thread(void **state)
     assert_int_equal(image.rgb[0], 7);
 }
 
+// What was parked does not need its message any longer; and what was not is told.
+static void test_parked_or_not(void **state)
+{
+    struct fixture *f = *state;
+    struct policy_image image;
+    ns_t capture;
+
+    f->gone = true;
+    next_grey(f, 99, 0);
+    assert_true(f->parked);
+    camera_request(f->camera);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+    assert_int_equal(image.rgb[0], 99);
+    park_grey(f, 98); // the same stamp
+    assert_false(f->parked);
+    f->stamp_ms -= 100;
+    park_grey(f, 97);
+    assert_false(f->parked);
+    f->stamp_ms += 3600000;
+    park_grey(f, 96);
+    assert_false(f->parked);
+    assert_int_equal(f->mark.duplicate + f->mark.out_of_order + f->mark.refused, 3);
+}
+
+// A camera on this machine follows its wall clock, while the arm moves too.
+static void test_local_clock_is_set(void **state)
+{
+    struct fixture *f = *state;
+    _Atomic bool armed = true;
+
+    camera_declare(f->camera, 25, &armed);
+    for (int i = 0; i < 10; i++)
+        next_grey(f, i, 0);
+    camera_wall_set(f->camera, -3600 * NS_PER_S, f->received_ns);
+    for (int i = 0; i < 10; i++) {
+        next_grey(f, i, -3600000);
+        assert_true(f->parked);
+        assert_int_equal(f->mark.capture_ns, f->received_ns);
+    }
+    assert_int_equal(f->mark.refused, 0);
+}
+
 // Frames with the content of the one before: counted in a row and in all; received all
 // the same.
 static void test_same_content(void **state)
@@ -232,12 +274,13 @@ static void test_slow_camera(void **state)
     }
     assert_true(f->mark.slow);
     // Every second one is superseded: they came all the same.
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 51; i++) {
         camera_supersede(f->camera, 1);
         f->received_ns += FRAME;
         next_grey(f, i, 0);
     }
     assert_false(f->mark.slow);
+    assert_int_equal(camera_superseded(f->camera), 51);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_virtual, teardown)
@@ -245,7 +288,8 @@ static void test_slow_camera(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_without_a_thread),        TEST(test_same_content),
+        TEST(test_without_a_thread),        TEST(test_parked_or_not),
+        TEST(test_local_clock_is_set),      TEST(test_same_content),
         TEST(test_content_of_jpeg_and_raw), TEST(test_order_in_virtual_time),
         TEST(test_clock_of_a_camera),       TEST(test_undeclared),
         TEST(test_refused_in_a_row),        TEST(test_slow_camera),

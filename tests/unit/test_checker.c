@@ -12,6 +12,7 @@
 // The checker belongs to the tests, so no library has it.
 #include "tests/fault/checker.c"        // NOLINT
 #include "tests/fault/checker_chunks.c" // NOLINT
+#include "tests/fault/checker_ladder.c" // NOLINT
 
 #define JOINTS   2
 #define PERIOD   INT64_C(5000000) // ns: 200 Hz
@@ -75,6 +76,11 @@ static struct checker_config config(void)
         .hold_ns = 200000000,
         .ttl_ns = 20000000,
         .joints_period_ns = 10000000,
+        .gap_ns = 100000000,
+        .following_error = {0.15, 0},
+        .following_ticks = 3,
+        .cameras = 1,
+        .camera_period_ns = {40000000},
         .interpolation = CHECKER_LINEAR,
         .rows = ROWS,
         .step_ns = STEP,
@@ -286,6 +292,7 @@ static void step(struct scene *s, uint64_t tick)
                              .requests = requests,
                              .measured = measured,
                              .captured_ns = due(tick) - 4000000,
+                             .frame_ns = {due(tick) - 400000000},
                              .command = &m};
 
     if (tick >= 351 && tick <= 353) { // never ran
@@ -501,6 +508,25 @@ TICK(old_joints)
     UNUSED();
     t->captured_ns = t->now_ns - 30000001;
 }
+TICK(old_frame)
+{
+    UNUSED();
+    t->frame_ns[0] = t->now_ns - 500000001;
+}
+TICK(does_not_follow)
+{
+    static double astray[JOINTS];
+
+    UNUSED();
+    memcpy(astray, s->measured, sizeof astray);
+    astray[0] -= 0.3;
+    if (t->tick >= 60 && t->tick < 67)
+        t->measured = astray;
+}
+static void gap(struct checker_config *cfg)
+{
+    cfg->gap_ns = 4 * PERIOD - 1; // three ticks are skipped
+}
 TICK(no_life)
 {
     UNUSED();
@@ -582,6 +608,12 @@ static void sent_dead(uint64_t *sequence, int64_t *ttl, int64_t *now)
     *now += 20000000;
     *ttl = 0;
 }
+static void sent_old(uint64_t *sequence, int64_t *ttl, int64_t *now)
+{
+    (void)now;
+    --*sequence;
+    *ttl -= 6000000;
+}
 static void sent_unpublished(uint64_t *sequence, int64_t *ttl, int64_t *now)
 {
     (void)ttl, (void)now;
@@ -657,6 +689,9 @@ static const struct spoil spoils[] = {
     {CHECK_REASON, 401, .tick = no_reason},
     {CHECK_STALE_JOINTS, 60, .tick = old_joints},
     {CHECK_STALE_JOINTS, 480, .tick = old_joints},
+    {CHECK_STALE_CAMERA, 60, .tick = old_frame},
+    {CHECK_FOLLOWING, 0, .tick = does_not_follow},
+    {CHECK_GAP, 0, .config = gap},
     {CHECK_TTL, 60, .tick = no_life},
     {CHECK_TTL, 60, .tick = long_life},
     {CHECK_CHUNK_NONE, 60, .tick = no_chunk},
@@ -673,6 +708,7 @@ static const struct spoil spoils[] = {
     {CHECK_CHUNK_WANTED, 25, .tick = wants_more},
     {CHECK_CHUNK_WANTED, 60, .tick = wants_more_unblended},
     {CHECK_DRIVER_ORDER, 60, .heard = heard_again},
+    {CHECK_DRIVER_ORDER, 60, .sent = sent_old},
     {CHECK_DRIVER_CONTENT, 60, .heard = heard_otherwise},
     {CHECK_DRIVER_CONTENT, 60, .heard = heard_never_sent},
     {CHECK_DRIVER_TTL, 60, .heard = heard_refreshed},

@@ -177,7 +177,7 @@ static const char *a_latch_opens_only_by_reset(enum ladder_state from, uint64_t 
 {
     const uint64_t missing = LADDER_C_JOINTS_MISSING | LADDER_C_CAMERA_MISSING;
     bool may = HAS(REQ_RESET) && HAS(AT_REST) && !HAS(REQ_STOP) && !HAS(REQ_ESTOP) &&
-               !(c & stops & ~missing);
+               !HAS(JOINTS_LATE) && !(c & stops & ~missing);
 
     if (!is(from, latched))
         return NULL;
@@ -350,6 +350,7 @@ static const char *ready_means_fit(enum ladder_state from, uint64_t c,
 static const char *nothing_wrong_changes_nothing(enum ladder_state from, uint64_t c,
                                                  struct ladder_step to)
 {
+    const uint64_t rows = LADDER_C_NO_CHUNK | LADDER_C_CHUNK_TOO_OLD;
     bool event = (c & (stops | holds | all_requests)) || HAS(APPROACH_LONG);
 
     if (from == LADDER_RUNNING && !event && to.state != LADDER_RUNNING)
@@ -358,6 +359,9 @@ static const char *nothing_wrong_changes_nothing(enum ladder_state from, uint64_
         return "APPROACH is left without a cause";
     if (from == LADDER_HOMING && !event && !HAS(AT_TARGET) && to.state != from)
         return "HOMING is left without a cause";
+    if (from == LADDER_APPROACH && !HAS(APPROACH_LONG) && to.state != from &&
+        !(c & (stops | (holds & ~rows) | all_requests)) && (c & rows))
+        return "an APPROACH without rows does not wait";
     return to.state == from && to.reason != REASON_NONE ? "a reason without a step"
                                                         : NULL;
 }

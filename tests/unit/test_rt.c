@@ -1,6 +1,7 @@
 // rt: threads have the class they were given and no other; and the objects that the loop is
 // made of reach for nothing that could make it wait.
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -222,12 +223,38 @@ static void stack_is_there(void **state)
     assert_true(faults >= 0 && faults <= 1); // getrusage's own first call
 }
 
+// What the kernel allows a core to take to wake up, in us; -1 where it does not tell.
+static int32_t wake_latency_us(void)
+{
+    int32_t us = -1;
+    int fd = open("/dev/cpu_dma_latency", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && read(fd, &us, sizeof us) != sizeof us)
+        us = -1;
+    if (fd >= 0)
+        close(fd);
+    return us;
+}
+
+static void cores_stay_awake(void **state)
+{
+    (void)state;
+    int fd = rt_stay_awake();
+
+    if (fd < 0) { // no such device, or not ours to ask: an answer, not a failure
+        assert_true(fd == -ENOENT || fd == -EACCES || fd == -EPERM || fd == -EROFS);
+        return;
+    }
+    assert_int_equal(wake_latency_us(), 0);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_threads),       cmocka_unit_test(fifo_is_not_inherited),
         cmocka_unit_test(refusal_is_reported), cmocka_unit_test(cores),
-        cmocka_unit_test(stack_is_there),
+        cmocka_unit_test(stack_is_there),      cmocka_unit_test(cores_stay_awake),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
