@@ -166,12 +166,19 @@ lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 # ---- fuzz ----------------------------------------------------------------------------------
 FUZZ_SECONDS ?= 30
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(GEN_H)
+FUZZ_CC := clang -std=c17 -D_GNU_SOURCE -g -O1 -fno-sanitize-recover=all -I. \
+	-isystem $(BUILD)/gen -MMD -MP
+FUZZ_O  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(DAEMON_C) $(POLICY_C) $(PROTOS:%=gen/%.pb-c.c))
+$(BUILD)/fuzz/%.o: %.c | $(GEN_H)
 	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+$(BUILD)/fuzz/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_O)
 	$(call say,FUZZ,$@)
-	$(Q)clang -std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. \
-		-isystem $(BUILD)/gen -o $@ $< $(filter-out daemon/run.c,$(DAEMON_C)) $(POLICY_C) \
-		$(GEN_C) daemon/run.c $(LIBS_CORE)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_O) $(LIBS_CORE)
 fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/corpus/$$n; \
 		echo "$$n for $(FUZZ_SECONDS) s"; \

@@ -59,7 +59,8 @@ static void count_camera(struct status *s, int c)
     count_drop(s, name, mark->duplicate);
     snprintf(name, sizeof name, "%s frames out of order", camera);
     count_drop(s, name, mark->out_of_order);
-    snprintf(name, sizeof name, "%s frames 50 ms late, or the sender's clock moved", camera);
+    snprintf(name, sizeof name, "%s frames 50 ms late, or the sender's clock moved",
+             camera);
     count_drop(s, name, mark->clock_jumps);
     snprintf(name, sizeof name, "%s frames superseded", camera);
     count(s, name, camera_superseded(s->src.cameras[c]), true);
@@ -109,7 +110,8 @@ void status_count(struct status *s)
     count_refused(s, "joint states", b->joint_mark.refused, bus.joints_refusal_text);
     count_drop(s, "joint states duplicate", b->joint_mark.duplicate);
     count_drop(s, "joint states out of order", b->joint_mark.out_of_order);
-    count_drop(s, "joint states 50 ms late, or the sender's clock moved", b->joint_mark.clock_jumps);
+    count_drop(s, "joint states 50 ms late, or the sender's clock moved",
+               b->joint_mark.clock_jumps);
     for (int c = 0; c < b->n_cameras; c++)
         count_camera(s, c);
     count_inference(s);

@@ -257,18 +257,25 @@ void checker_sent(struct checker *c, uint64_t sequence, int64_t ttl_ns, int64_t 
         l->sent_ttl_ns = ttl_ns;
 }
 
+// As numbers: a wire that leaves zeros out makes 0 of -0.
+static bool same(const struct checker *c, const struct checker_command *a,
+                 const struct checker_command *b)
+{
+    for (int i = 0; i < c->cfg.joints; i++)
+        if (a->pos[i] != b->pos[i] || a->vel[i] != b->vel[i])
+            return false;
+    return a->tick == b->tick && a->mode == b->mode && a->reason == b->reason;
+}
+
 void checker_received(struct checker *c, const struct checker_command *got, int64_t now)
 {
     struct checker_life *l = life(c, got->sequence);
-    size_t size = (size_t)c->cfg.joints * sizeof(double);
 
     if (got->sequence <= c->received)
         checker_blame(c, CHECK_DRIVER_ORDER, "%" PRIu64 " after %" PRIu64, got->sequence,
                       c->received);
     c->received = got->sequence;
-    if (!l || memcmp(l->command.pos, got->pos, size) != 0 ||
-        memcmp(l->command.vel, got->vel, size) != 0 || l->command.tick != got->tick ||
-        l->command.mode != got->mode || l->command.reason != got->reason) {
+    if (!l || !same(c, &l->command, got)) {
         checker_blame(c, CHECK_DRIVER_CONTENT, "command %" PRIu64, got->sequence);
         return;
     }

@@ -100,7 +100,7 @@ static void line(const struct scenario *s, bool good)
     snprintf(action, sizeof action, "%s%s%s",
              o->action[0] ? o->action : (s->recovery == RUNS_ON ? "-" : ""),
              how_it_ends(s)[0] ? ", " : "", how_it_ends(s));
-    printf("%-38s %5lu %13s %8s %-36s %-20s %-34s %s\n", s->name, (unsigned long)o->from,
+    printf("%-44s %5lu %13s %8s %-36s %-20s %-34s %s\n", s->name, (unsigned long)o->from,
            detected, bound, action, s->reason ? ladder_reason_name(s->reason) : "-",
            s->bound, good ? "ok" : "FAILED");
     if (!good)
@@ -109,7 +109,7 @@ static void line(const struct scenario *s, bool good)
 
 static void blind_line(const struct scenario *s, bool good)
 {
-    printf("%-38s without detector %-2d  %-28s %.70s\n", s->name, (int)s->detector,
+    printf("%-44s without detector %-2d  %-28s %.70s\n", s->name, (int)s->detector,
            good ? "blind: fails as it must" : "STILL PASSES",
            good ? shared->problem : "");
 }
@@ -126,11 +126,16 @@ static void close_eyes(const struct scenario *s)
 }
 #endif
 
+static bool asked_for(const struct tally *t, const struct scenario *s)
+{
+    return !t->only || strstr(s->name, t->only);
+}
+
 static void one(struct tally *t, const struct scenario *s)
 {
     bool good;
 
-    if (t->only && !strstr(s->name, t->only))
+    if (!asked_for(t, s))
         return;
     if (t->blind)
         close_eyes(s);
@@ -150,11 +155,15 @@ static void one(struct tally *t, const struct scenario *s)
 
 static void heading(const struct tally *t, const struct scenario_group *g)
 {
-    if (t->tap)
+    bool any = false;
+
+    for (int i = 0; i < g->n; i++)
+        any = any || asked_for(t, &g->of[i]);
+    if (t->tap || !any)
         return;
-    printf("\n%s\n", g->name);
+    printf("\n%s (a tick is 5 ms)\n", g->name);
     if (!t->blind)
-        printf("%-38s %5s %13s %8s %-36s %-20s %-34s %s\n", "fault", "tick", "detected",
+        printf("%-44s %5s %13s %8s %-36s %-20s %-34s %s\n", "fault", "tick", "detected",
                "bound", "action", "reason", "bound in words", "verdict");
 }
 
@@ -180,8 +189,8 @@ static bool options(struct tally *t, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static const struct scenario_group *const groups[] = {
-        &group_joints,   &group_cameras, &group_policy,  &group_timing,
-        &group_requests, &group_output,  &group_weights, &group_disk};
+        &group_joints, &group_cameras, &group_policy,  &group_timing, &group_requests,
+        &group_output, &group_weights, &group_configs, &group_disk};
     struct tally t = {0};
 
     if (!options(&t, argc, argv)) {

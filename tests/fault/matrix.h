@@ -83,7 +83,7 @@ struct scenario_group {
     int n;
 };
 extern const struct scenario_group group_joints, group_cameras, group_policy,
-    group_timing, group_requests, group_output, group_weights, group_disk;
+    group_timing, group_requests, group_output, group_weights, group_configs, group_disk;
 
 #define JOINT_MARK(p)     (&(p)->w->board.joint_mark)
 #define CAMERA_MARK(p, i) (&(p)->w->board.camera[i])

@@ -19,173 +19,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import zmq
 
+from process_kit import (PERIOD, ROWS, SLOW, Place, Problem, ends, mode, need, reason, row, running,
+                         speed)
+
 BLIND_LOCK, BLIND_CONFIG = 40, 42  # daemon/blind.h
-SLOW = 4.0  # the machine may be busy: waits are this much longer than they need be
-TRIES = 3  # and it may keep the simulated robot waiting, which is a fault of its own
-PERIOD = 0.01
-ROWS = []
-
-
-class Problem(Exception):
-    pass
-
-
-def row(name, bound, detector=None):
-    def add(function):
-        ROWS.append((name, bound, detector, function))
-        return function
-
-    return add
-
-
-def need(holds, otherwise):
-    if not holds:
-        raise Problem(otherwise)
-
-
-def hurry():
-    """The robot is no part of what is tested: others should not keep it waiting."""
-    with contextlib.suppress(OSError):
-        os.nice(-10)
-
-
-class Place:
-    """A directory with a configuration, and the processes that run in it."""
-
-    def __init__(self, build, environment):
-        self.sim = f"{build}/actd-sim"
-        self.build = f"{build}/blind" if environment else build
-        self.environment = environment
-        self.dir = tempfile.mkdtemp(prefix="actd-fault.")
-        self.runtime = os.path.join(self.dir, "run")
-        self.box = os.path.join(self.dir, "box")
-        os.mkdir(self.runtime, 0o700)
-        self.config = self.write_config("robot.yaml")
-        self.processes = []
-
-    def write_config(self, name, change=lambda text: text, policy="config/policies/reach"):
-        with open("config/reach.yaml") as f:
-            text = f.read()
-        text = text.replace("instance: demo", f"instance: fault\nruntime: {self.runtime}\n"
-                            f"black_box: {{directory: {self.box}}}")
-        text = text.replace("policies/reach", os.path.abspath(policy))
-        path = os.path.join(self.dir, name)
-        with open(path, "w") as f:
-            f.write(change(text))
-        os.chmod(path, 0o600)
-        return path
-
-    def start(self, *argv, log, env=None, **kw):
-        kw.setdefault("stderr", subprocess.STDOUT)
-        with open(os.path.join(self.dir, log), "w") as out:
-            p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out,
-                                 env={**os.environ, **self.environment, **(env or {})}, **kw)
-        self.processes.append(p)
-        return p
-
-    def robot(self):
-        return self.start(self.sim, "--runtime", self.runtime, "--episodes", "500",
-                          "--seed", "3", "--control-hz", "100", log="sim.log",
-                          preexec_fn=hurry)
-
-    def actd(self, *options, log="actd.log", config=None, prefix=(), **kw):
-        return self.start(*prefix, f"{self.build}/actd", "run", "-c", config or self.config,
-                          *options, log=log, **kw)
-
-    def log(self, name="actd.log"):
-        with open(os.path.join(self.dir, name), errors="replace") as f:
-            return f.read()
-
-    def until_logged(self, pattern, seconds, name="actd.log"):
-        end = time.monotonic() + seconds * SLOW
-        while not re.search(pattern, self.log(name)):
-            if time.monotonic() > end:
-                raise Problem(f"never in {name}: {pattern}; it ends: {self.log(name)[-160:]!r}")
-            time.sleep(0.02)
-
-    def close(self):
-        for p in self.processes:
-            if p.poll() is None:
-                p.send_signal(signal.SIGCONT)
-                p.kill()
-            p.wait()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-
-class Ear:
-    """Every command, as a driver receives it: (receipt, message)."""
-
-    def __init__(self, place):
-        self.heard, self.stop = [], False
-        self.socket = zmq.Context.instance().socket(zmq.SUB)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.setsockopt(zmq.SUBSCRIBE, b"")
-        self.socket.connect(f"ipc://{place.runtime}/joints.command")
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        from actd.v1.joint_command_pb2 import JointCommand
-
-        while not self.stop:
-            if self.socket.poll(50):
-                self.heard.append((time.monotonic(), JointCommand.FromString(self.socket.recv())))
-        self.socket.close()
-
-    def close(self):
-        self.stop = True
-        self.thread.join()
-
-    def last(self):
-        return self.heard[-1][1] if self.heard else None
-
-
-def mode(m):
-    from actd.v1.joint_command_pb2 import Mode
-
-    return Mode.Name(m.mode)
-
-
-def reason(m):
-    from actd.v1.joint_command_pb2 import Reason
-
-    return Reason.Name(m.reason).replace("REASON_", "")
-
-
-@contextlib.contextmanager
-def running(place, *options, **kw):
-    """A robot and an actd that drives it; (actd, ear)."""
-    place.robot()
-    a = place.actd("--arm", *options, **kw)
-    ear = Ear(place)
-    try:
-        end = time.monotonic() + 30 * SLOW
-        while not (ear.last() and mode(ear.last()) == "MODE_RUNNING"):
-            need(time.monotonic() < end and a.poll() is None, f"never RUNNING: {place.log()[-200:]!r}")
-            time.sleep(0.05)
-        time.sleep(0.3)
-        yield a, ear
-    finally:
-        ear.close()
-
-
-def ends(process, seconds, status):
-    before = time.monotonic()
-    try:
-        got = process.wait(seconds * SLOW)
-    except subprocess.TimeoutExpired:
-        raise Problem(f"it does not end within {seconds * SLOW:g} s") from None
-    need(got == status, f"exit {got}, not {status}")
-    return time.monotonic() - before
-
-
-def speed(m):
-    return max(abs(j.velocity) for j in m.joints)
+TRIES = 3  # a busy machine keeps the simulated robot waiting, which is a fault of its own
 
 
 # ---- signals ---------------------------------------------------------------------------------
@@ -435,39 +277,69 @@ def starved(place):
     return 0, mode(m)[5:], reason(m)
 
 
-@row("CPU quota of 20 %", "a fault of its name, no burst")
-def quota(place):
-    group = "/sys/fs/cgroup/cpu/actd-fault"
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+@contextlib.contextmanager
+def group(pid, settings):
+    """The process in a cgroup of its own (v1, cpu); None where there is no such thing."""
+    root, mine = "/sys/fs/cgroup/cpu", f"/sys/fs/cgroup/cpu/actd-fault-{os.getpid()}"
+    made = False
     try:
-        os.makedirs(group, exist_ok=True)
-        with open(f"{group}/cpu.cfs_period_us", "w") as f:
-            f.write("200000")
+        os.mkdir(mine)
+        made = True
+        for key, value in settings:
+            write(f"{mine}/{key}", value)
+        write(f"{mine}/cgroup.procs", str(pid))
     except OSError as e:
-        return None, f"not on this machine ({e.strerror})", "-"
+        yield None, f"not on this machine ({e.strerror})"
+    else:
+        yield mine, ""
+    finally:
+        if made:
+            with contextlib.suppress(OSError):
+                write(f"{root}/cgroup.procs", str(pid))
+            with contextlib.suppress(OSError):
+                os.rmdir(mine)
+
+
+def held_back(place, settings, prepare=lambda actd: None):
+    """Held back for 3 s: it must stop, say why, and send no burst afterwards."""
     with running(place) as (actd, ear):
-        try:  # real-time threads are not throttled by a quota: they are made ordinary first
-            for task in glob.glob(f"/proc/{actd.pid}/task/*"):
-                with contextlib.suppress(OSError):
-                    os.sched_setscheduler(int(task.split("/")[-1]), os.SCHED_OTHER, os.sched_param(0))
-            with open(f"{group}/cpu.cfs_quota_us", "w") as f:
-                f.write("40000")
-            with open(f"{group}/cgroup.procs", "w") as f:
-                f.write(str(actd.pid))
-            begin = time.monotonic()
-            time.sleep(4)
-        finally:
-            with open("/sys/fs/cgroup/cpu/cgroup.procs", "w") as f:
-                f.write(str(actd.pid))
-        time.sleep(0.5)
-        why = [(at, m) for at, m in ear.heard if at > begin and mode(m) in ("MODE_STOPPING", "MODE_STOPPED")]
-        need(why, f"it did not stop: {mode(ear.last())}")
-        need(reason(why[-1][1]) != "NONE", "a stop without a reason")
-        ticks = [m.tick for at, m in ear.heard if at > begin]
+        prepare(actd)
+        begin = time.monotonic()
+        with group(actd.pid, settings) as (path, why_not):
+            if not path:
+                return None, why_not, "-"
+            time.sleep(3)
+        time.sleep(0.5 * SLOW)
+        heard = [(at, m) for at, m in ear.heard if at > begin]
+        stops = [(at, m) for at, m in heard if mode(m) in ("MODE_STOPPING", "MODE_STOPPED")]
+        need(stops, f"it did not stop: {mode(ear.last())}")
+        need(reason(stops[-1][1]) != "NONE", "a stop without a reason")
+        ticks = [m.tick for _, m in heard]
         need(all(a < b for a, b in zip(ticks, ticks[1:])), "two commands for one tick")
-        took = why[0][0] - begin
-    with contextlib.suppress(OSError):
-        os.rmdir(group)
-    return took, "STOPPED", reason(why[-1][1])
+    return stops[0][0] - begin, "STOPPED", reason(stops[-1][1])
+
+
+def ordinary(actd):
+    """A quota holds back ordinary threads only."""
+    for task in glob.glob(f"/proc/{actd.pid}/task/*"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(int(task.split("/")[-1]), os.SCHED_OTHER, os.sched_param(0))
+
+
+@row("CPU quota of 2 %", "a fault of its name, no burst")
+def quota(place):
+    return held_back(place, (("cpu.cfs_period_us", "200000"), ("cpu.cfs_quota_us", "4000"),
+                             ("cpu.rt_runtime_us", "1000")), ordinary)
+
+
+@row("real-time threads throttled", "a fault of its name, no burst")
+def throttled(place):
+    return held_back(place, (("cpu.rt_period_us", "1000000"), ("cpu.rt_runtime_us", "500")))
 
 
 @row("black box on a full disk", "told; the loop goes on")

@@ -1,7 +1,5 @@
-// Faults of files: weights and configuration. No run of the world: what is refused never gets
-// that far. The base is a whole checkpoint without cameras, a few kilobytes, that loads; what is
+// Faults of the weights. No run of the world: what is refused never gets that far. The base is a whole checkpoint without cameras, a few kilobytes, that loads; what is
 // wrong is one thing in its file of weights.
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,12 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
 #include "tests/fault/matrix.h"
 #include "tests/unit/act_fixture.h"
 
 #define MOST_BYTES (512 * 1024)
-#define CORPUS     "tests/data/config"
 #define MOST_MS    50 // of CPU, for a refusal
 
 struct checkpoint {
@@ -187,29 +183,33 @@ static size_t edited(const struct checkpoint *c, const char *find, const char *p
 static const struct edit {
     const char *what, *find, *put, *word;
 } hostile[] = {
-    {"dtype unknown", "\"F32\"", "\"F77\"", NULL},
-    {"shape negative", "\"shape\":[", "\"shape\":[-", NULL},
-    {"shape overflows", "\"shape\":[", "\"shape\":[9223372036854775807,", NULL},
-    {"shape does not fit its bytes", "\"shape\":[", "\"shape\":[2,", NULL},
-    {"offset negative", "\"data_offsets\":[0,", "\"data_offsets\":[-4,", NULL},
-    {"a hole before the first tensor", "\"data_offsets\":[0,", "\"data_offsets\":[4,",
-     NULL},
+    {"dtype unknown", "\"F32\"", "\"F77\"", "dtype"},
+    {"shape negative", "\"shape\":[", "\"shape\":[-", "no whole number"},
+    {"shape overflows", "\"shape\":[", "\"shape\":[9223372036854775807,", "overflows"},
+    {"shape does not fit its bytes", "\"shape\":[", "\"shape\":[2,", "do not match"},
+    {"offset negative", "\"data_offsets\":[0,", "\"data_offsets\":[-4,", "data_offsets"},
+    {"offset late", "\"data_offsets\":[0,", "\"data_offsets\":[4,", "data_offsets"},
     {"offsets beyond 64 bits", "\"data_offsets\":[0,",
-     "\"data_offsets\":[99999999999999999999,", NULL},
+     "\"data_offsets\":[99999999999999999999,", "too big"},
     {"a name twice", "{\"model.encoder_latent_input_proj.weight\":",
-     "{\"model.encoder_latent_input_proj.bias\":", NULL},
-    {"a key twice", "\"dtype\":\"F32\"", "\"dtype\":\"F32\",\"dtype\":\"F32\"", NULL},
-    {"UTF-8 broken", "{\"model.", "{\"\xff\xfe\xc0.", NULL},
-    {"no object", "{", "[", NULL},
-    {"a null in it", "\"dtype\":\"F32\"", "\"dtype\":null", NULL},
-    {"a number for a name", "{\"model.", "{17,\"model.", NULL},
+     "{\"model.encoder_latent_input_proj.bias\":", "duplicate"},
+    {"a key twice", "\"dtype\":\"F32\"", "\"dtype\":\"F32\",\"dtype\":\"F32\"",
+     "duplicate"},
+    {"UTF-8 broken", "{\"model.", "{\"\xff\xfe\xc0.", "UTF-8"},
+    {"no object", "{", "[", "JSON object"},
+    {"a null in it", "\"dtype\":\"F32\"", "\"dtype\":null", "dtype"},
+    {"a number for a name", "{\"model.", "{17,\"model.", "JSON"},
 };
 
-// A table of `n` bytes of one character behind a length that says `says`.
+// A table of `n` bytes that begins well and goes on with one character, behind a length that
+// says `says`.
 static size_t monotone(char *out, uint64_t says, char with, size_t n)
 {
+    static const char opening[] = "{\"a\":";
+
     memcpy(out, &says, 8);
     memset(out + 8, with, n);
+    memcpy(out + 8, opening, sizeof opening - 1);
     return 8 + n;
 }
 
@@ -228,7 +228,7 @@ static const char *hostile_tables(struct probe *p)
     }
     if (!why)
         why = must_refuse(&c, out, monotone(out, UINT64_C(1) << 63, '{', 64),
-                          "length 2^63", NULL);
+                          "length 2^63", "claims");
     if (!why)
         why = must_refuse(&c, out, monotone(out, 1000, '{', 64), "length beyond the file",
                           NULL);
@@ -354,60 +354,6 @@ static const char *changed_in_between(struct probe *p)
     return end(&c, why);
 }
 
-// ---- configuration ---------------------------------------------------------------------------
-
-// The first line of each says where the mistake is: "# expect LINE:COLUMN: …".
-static const char *one_config(const char *name)
-{
-    static struct config cfg;
-    struct config_sidecar side;
-    struct config_error err = {""};
-    char path[300], text[64 * 1024 + 1], where[300];
-    FILE *f;
-    size_t n;
-    int rc;
-
-    snprintf(path, sizeof path, CORPUS "/%.200s", name);
-    f = fopen(path, "r");
-    if (!f)
-        return "no corpus: run from the top of the tree";
-    n = fread(text, 1, sizeof text - 1, f);
-    text[n] = 0;
-    fclose(f);
-    if (strncmp(name, "policy_", 7) == 0)
-        rc = config_sidecar_parse(&side, name, text, n, &err);
-    else
-        rc = config_parse(&cfg, name, text, n, &err);
-    snprintf(where, sizeof where, "%.200s:%.*s", name, (int)strcspn(text + 9, " "),
-             text + 9);
-    if (rc == -EINVAL && strncmp(err.text, where, strlen(where)) == 0)
-        return NULL;
-    snprintf(complaint, sizeof complaint, "%.60s: %d '%.100s'", name, rc, err.text);
-    return complaint;
-}
-
-static const char *configs(struct probe *p)
-{
-    DIR *d = opendir(CORPUS);
-    const char *why = d ? NULL : "no corpus: run from the top of the tree";
-    int n = 0;
-
-    for (struct dirent *e; d && !why && (e = readdir(d));) {
-        const char *dot = strrchr(e->d_name, '.');
-
-        if (!dot || strcmp(dot, ".yaml") != 0)
-            continue;
-        why = one_config(e->d_name);
-        n++;
-    }
-    if (d)
-        closedir(d);
-    if (!why && n < 60)
-        why = "the corpus is too small";
-    snprintf(p->action, sizeof p->action, "%d refused", n);
-    return why;
-}
-
 static const struct scenario of[] = {
     {.name = "weights cut at every byte of the table",
      .bound = "refused in 50 ms",
@@ -429,10 +375,6 @@ static const struct scenario of[] = {
      .bound = "refused",
      .detector = BLIND_WEIGHTS,
      .alone = changed_in_between},
-    {.name = "mistakes in the configuration",
-     .bound = "refused with line and column",
-     .detector = BLIND_CONFIG,
-     .alone = configs},
 };
 
-const struct scenario_group group_weights = {"files", of, sizeof of / sizeof *of};
+const struct scenario_group group_weights = {"weights", of, sizeof of / sizeof *of};

@@ -12,24 +12,25 @@
 
 #include "daemon/ladder.h"
 
-#define ALL_CONDITIONS(X)                                                               \
-    X(STARTED)                                                                          \
-    X(STREAMS_FRESH) X(HOLD_EXPIRED) X(AT_REST) X(AT_TARGET) X(APPROACHED)              \
-        X(APPROACH_LONG) X(LATCHED) X(JOINTS_MISSING) X(JOINTS_LATE) X(JOINTS_STALE)    \
-            X(JOINTS_INVALID) X(JOINTS_NOT_FINITE) X(JOINTS_JUMP) X(JOINTS_CLOCK) X(    \
-                OUT_OF_LIMITS) X(FAR_OUT) X(FOLLOWING) X(FOLLOWING_LONG) X(JOINTS_SLOW) \
-                X(CAMERA_MISSING) X(CAMERA_LATE) X(CAMERA_STALE) X(CAMERA_CORRUPT)      \
-                    X(CAMERA_INVALID) X(CAMERA_STUCK) X(CAMERA_FROZEN) X(CAMERA_SAME)   \
-                        X(NO_CHUNK) X(CHUNK_TOO_OLD) X(POLICY_SLOW) X(CAMERA_SKEW)      \
-                            X(NOT_FINITE) X(NOT_FINITE_AGAIN) X(OUT_OF_RANGE)           \
-                                X(OUT_OF_RANGE_AGAIN) X(POLICY_FAILED) X(CAMERA_SLOW)   \
-                                    X(GATE) X(STALLED) X(TICK_GAP) X(WAKEUP_BUDGET)     \
-                                        X(TICK_BUDGET) X(CHUNK_BUDGET) X(SENSOR_BUDGET) \
-                                            X(REQ_ARM) X(REQ_DISARM) X(REQ_STOP)        \
-                                                X(REQ_ESTOP) X(REQ_RESET) X(REQ_HOME)
-
-#define VALUE(name) LADDER_C_##name,
-static const uint64_t all_conditions[] = {ALL_CONDITIONS(VALUE)};
+static const uint64_t all_conditions[] = {
+    LADDER_C_STARTED,           LADDER_C_STREAMS_FRESH, LADDER_C_HOLD_EXPIRED,
+    LADDER_C_AT_REST,           LADDER_C_AT_TARGET,     LADDER_C_APPROACHED,
+    LADDER_C_APPROACH_LONG,     LADDER_C_LATCHED,       LADDER_C_JOINTS_MISSING,
+    LADDER_C_JOINTS_LATE,       LADDER_C_JOINTS_STALE,  LADDER_C_JOINTS_INVALID,
+    LADDER_C_JOINTS_NOT_FINITE, LADDER_C_JOINTS_JUMP,   LADDER_C_JOINTS_CLOCK,
+    LADDER_C_OUT_OF_LIMITS,     LADDER_C_FAR_OUT,       LADDER_C_FOLLOWING,
+    LADDER_C_FOLLOWING_LONG,    LADDER_C_JOINTS_SLOW,   LADDER_C_CAMERA_MISSING,
+    LADDER_C_CAMERA_LATE,       LADDER_C_CAMERA_STALE,  LADDER_C_CAMERA_CORRUPT,
+    LADDER_C_CAMERA_INVALID,    LADDER_C_CAMERA_STUCK,  LADDER_C_CAMERA_FROZEN,
+    LADDER_C_CAMERA_SAME,       LADDER_C_NO_CHUNK,      LADDER_C_CHUNK_TOO_OLD,
+    LADDER_C_POLICY_SLOW,       LADDER_C_CAMERA_SKEW,   LADDER_C_NOT_FINITE,
+    LADDER_C_NOT_FINITE_AGAIN,  LADDER_C_OUT_OF_RANGE,  LADDER_C_OUT_OF_RANGE_AGAIN,
+    LADDER_C_POLICY_FAILED,     LADDER_C_CAMERA_SLOW,   LADDER_C_GATE,
+    LADDER_C_STALLED,           LADDER_C_TICK_GAP,      LADDER_C_WAKEUP_BUDGET,
+    LADDER_C_TICK_BUDGET,       LADDER_C_CHUNK_BUDGET,  LADDER_C_SENSOR_BUDGET,
+    LADDER_C_REQ_ARM,           LADDER_C_REQ_DISARM,    LADDER_C_REQ_STOP,
+    LADDER_C_REQ_ESTOP,         LADDER_C_REQ_RESET,     LADDER_C_REQ_HOME,
+};
 #define CONDITIONS ((int)(sizeof all_conditions / sizeof *all_conditions))
 
 #define HAS(name) ((c & LADDER_C_##name) != 0)
