@@ -57,6 +57,7 @@ UNIT_C   := $(wildcard tests/unit/test_*.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 TOOLS := $(TOOL_C:daemon/tools/%.c=$(BUILD)/%)
 UNITS := $(UNIT_C:tests/unit/%.c=$(BUILD)/tests/%)
+FAULT_BIN := $(patsubst %,$(BUILD)/tests/fault/%,matrix property hygiene)
 
 .PHONY: all
 all: $(BUILD)/actd $(BUILD)/actd-sim $(TOOLS)
@@ -129,8 +130,8 @@ deps-lint: ## install clang, clang-tidy, cppcheck for lint and fuzz
 	$(SUDO) apt-get update -qq && $(SUDO) env \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
 
-unit: $(UNITS)
-test: all $(UNITS) ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
+unit: $(UNITS) $(FAULT_BIN)
+test: all unit ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
 	@BUILD=$(BUILD) SAN=$(SAN) CC="$(CC)" tests/run "$(T)"
 
 demo: all ## the simulated robot driven by the shipped policy, 10 episodes
@@ -145,6 +146,32 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
 
+# ---- faults ----------------------------------------------------------------------------------
+FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender world world_new brain \
+	blind_refuse matrix scenario joints cameras policy timing requests output weights configs disk)
+$(BUILD)/tests/fault/matrix: $(FAULT_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+# The blind build's daemon: with a loader that says no and goes on (blind_refuse.c).
+$(BUILD)/tests/fault/actd: $(BUILD)/daemon/main.o $(BUILD)/tests/fault/blind_refuse.o $(BUILD)/libactd.a \
+		$(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+.PHONY: fault
+fault: all $(BUILD)/tests/fault/matrix ## every fault, its table, and every scenario again without its detector
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/blind CFLAGS="$(CFLAGS) -DACTD_BLIND" \
+		$(BUILD)/blind/tests/fault/actd $(BUILD)/blind/tests/fault/matrix
+	@tests/fault/run $(BUILD)
+$(BUILD)/tests/fault/hygiene: LDFLAGS += -Wl,--wrap=loop_tick
+# A million random ticks with an independent checker; and what the loop thread asks of the kernel.
+WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender world world_new brain \
+	blind_refuse checker checker_chunks checker_ladder walk walk_robot)
+$(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault/%: \
+		$(BUILD)/tests/fault/%.o $(WALK_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+
+# ---- benches, proofs --------------------------------------------------------------------------
 PYTHON ?= python3
 parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
 	$(PYTHON) tests/parity/run.py --build $(BUILD) $(PARITY_ARGS)
@@ -196,7 +223,7 @@ ci-rest:
 	$(MAKE) -j2 all unit SAN=1
 	$(MAKE) test SAN=1
 	$(MAKE) lint
-	$(MAKE) fuzz FUZZ_SECONDS=20
+	$(MAKE) fuzz FUZZ_SECONDS=30
 	$(MAKE) demo
 
 clean:

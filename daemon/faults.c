@@ -44,6 +44,7 @@ uint64_t faults_update(struct faults *f, uint64_t conditions, bool moving, uint6
         if (there & bit((enum ladder_reason)r))
             count(&f->of[r], (came >> r) & 1, tick);
     f->active = there;
+    f->stopping = stopping;
     if (moving)
         f->latched |= stopping;
     return came;
@@ -57,6 +58,6 @@ void faults_latch(struct faults *f, enum ladder_reason reason)
 
 bool faults_reset(struct faults *f)
 {
-    f->latched &= f->active;
+    f->latched &= f->stopping;
     return f->latched == 0;
 }

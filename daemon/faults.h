@@ -18,6 +18,7 @@ struct fault_count {
 
 struct faults {
     uint64_t active, latched; // bit per enum ladder_reason
+    uint64_t stopping;        // those of the active ones that stop the arm now
     struct fault_count of[LADDER_REASONS];
 };
 
@@ -29,8 +30,8 @@ uint64_t faults_update(struct faults *f, uint64_t conditions, bool moving, uint6
 // well. REASON_NONE is ignored.
 void faults_latch(struct faults *f, enum ladder_reason reason);
 
-// A person's reset, after the ladder took it: opens every latch whose fault is not there.
-// True when none is left.
+// A person's reset, after the ladder took it: opens every latch whose fault does not stop the arm
+// any more. True when none is left.
 bool faults_reset(struct faults *f);
 
 #endif

@@ -54,10 +54,10 @@
      C(CAMERA_LATE) | C(CAMERA_STUCK) | C(LATCHED))
 // Whatever may have latched a stop, as far as it can still be there. A stream that is missing
 // does not count: WAITING waits for it.
-#define CAUSE                                                                           \
-    (FAULT_SELF | FAULT_REFUSED | C(JOINTS_STALE) | C(JOINTS_LATE) | C(FAR_OUT) |       \
-     C(FOLLOWING_LONG) | C(SENSOR_BUDGET) | FAULT_POLICY | FAULT_CAMERA | C(REQ_STOP) | \
-     C(REQ_ESTOP))
+#define CAUSE                                                                        \
+    (FAULT_SELF | FAULT_REFUSED | C(JOINTS_STALE) | C(FAR_OUT) | C(FOLLOWING_LONG) | \
+     C(SENSOR_BUDGET) | FAULT_POLICY | FAULT_CAMERA | C(REQ_STOP) | C(REQ_ESTOP) |   \
+     C(LATCHED))
 // What may pass by itself.
 #define HOLDING (C(JOINTS_LATE) | C(FOLLOWING) | C(NOT_FINITE) | C(OUT_OF_RANGE))
 #define NO_ROWS (C(NO_CHUNK) | C(CHUNK_TOO_OLD))

@@ -38,7 +38,7 @@ enum ladder_state {
 #define LADDER_C_AT_TARGET     LADDER_BIT(4) // approach or homing has arrived
 #define LADDER_C_APPROACHED    LADDER_BIT(5) // since arming the approach has arrived once
 #define LADDER_C_APPROACH_LONG LADDER_BIT(6) // and has not for too long: give up
-#define LADDER_C_LATCHED       LADDER_BIT(7) // a fault of a run before is not reset yet
+#define LADDER_C_LATCHED       LADDER_BIT(7) // a latched fault is still there, in whatever form
 // Joint states.
 #define LADDER_C_JOINTS_MISSING    LADDER_BIT(8)
 #define LADDER_C_JOINTS_LATE       LADDER_BIT(9)  // 3 of their periods: hold

@@ -26,16 +26,28 @@
 #define JERK_MARGIN 1.5
 #define BISECTIONS  8 // of a window of 2 jerk dt: to 1/256 of it
 
+// fmin and fmax without their calls, which make a tick with jerk half as long again: nothing here
+// is NaN.
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static double clamp(double x, double lo, double hi)
 {
-    return fmin(fmax(x, lo), hi);
+    return smaller(larger(x, lo), hi);
 }
 
 double limit_brake_speed(double room, double rate, double dt)
 {
     double unit = rate * dt * dt, n;
 
-    room = fmax(room, 0);
+    room = larger(room, 0);
     n = floor((sqrt(1 + 8 * room / unit) - 1) / 2); // whole steps after the first
     return (room / dt + rate * dt * n * (n + 1) / 2) / (n + 1);
 }
@@ -43,8 +55,8 @@ double limit_brake_speed(double room, double rate, double dt)
 // Distance of the continuous stop: v >= 0 after a is back at 0, a at or above -sqrt(2 J v).
 static double stop_distance(double v, double a, double A, double J)
 {
-    double peak = fmin(sqrt(J * v + a * a / 2), A); // of the deceleration
-    double t1 = fmax((a + peak) / J, 0);
+    double peak = smaller(sqrt(J * v + a * a / 2), A); // of the deceleration
+    double t1 = larger((a + peak) / J, 0);
     double v1 = v + a * t1 - J * t1 * t1 / 2; // where the deceleration is `peak`
     double v2 = peak * peak / (2 * J);        // from where it must shrink again
 
@@ -54,8 +66,8 @@ static double stop_distance(double v, double a, double A, double J)
 
 double limit_advance(double v, double a, double A, double J, double dt)
 {
-    double up = fmax(a, 0), down = fmin(a, 0);
-    double top = fmax(v + up * up / (2 * J), 0); // peak velocity
+    double up = larger(a, 0), down = smaller(a, 0);
+    double top = larger(v + up * up / (2 * J), 0); // peak velocity
     double margin = JERK_MARGIN * dt * top;
 
     // Crosses zero, if ever, with what is left of a; the way back before that counts for nothing.
@@ -69,7 +81,7 @@ double limit_advance(double v, double a, double A, double J, double dt)
 // Velocity when a has come down to 0 by jerk alone, discrete and exact.
 static double peak_velocity(double v, double a, double J, double dt)
 {
-    double up = fmax(a, 0), n = floor(up / (J * dt));
+    double up = larger(a, 0), n = floor(up / (J * dt));
 
     return v + dt * (n * up - J * dt * n * (n + 1) / 2);
 }
@@ -103,7 +115,7 @@ static struct limit_step finish(const struct limit_joint *j, const struct limit_
     }
     exact = exact && v == asked;
     out.pos = exact ? wanted : s->pos + v * dt;
-    out.pos = clamp(out.pos, fmin(j->min, s->pos), fmax(j->max, s->pos));
+    out.pos = clamp(out.pos, smaller(j->min, s->pos), larger(j->max, s->pos));
     out.vel = (out.pos - s->pos) / dt;
     if (fabs(out.vel) < slack / 10) { // rounding is not motion
         out.vel = 0;
@@ -187,8 +199,8 @@ static void jerk_window(const struct limit_joint *j, const struct limit_state *s
     struct ask up = ask_wall(j, s, 1, j->max - s->pos);
     struct ask down = ask_wall(j, s, -1, s->pos - j->min);
 
-    *hi = fmax(largest(&up, least, most), b);
-    *lo = fmin(-largest(&down, -most, -least), b);
+    *hi = larger(largest(&up, least, most), b);
+    *lo = smaller(-largest(&down, -most, -least), b);
     if (!allowed(&up, *hi) || !allowed(&down, -*lo))
         *lo = *hi = b;
 }
@@ -205,6 +217,16 @@ static bool meets(const struct limit_joint *j, double direct, double passing,
         return fabs(direct) <= jerk_step && fabs(passing) <= jerk_step * dt;
     return fabs(direct - wanted_acc) <= 2 * jerk_step &&
            fabs(passing) <= (fabs(direct) + jerk_step) * dt;
+}
+
+// And within the scaled limits, which the window does not know?
+static bool slow_enough(const struct limit_joint *j, double vel, double direct,
+                        double scale)
+{
+    double dt = j->period_s, slack = SLACK_POS / dt;
+
+    return fabs(direct) <= j->acceleration * scale + 4 * slack / dt &&
+           fabs(vel + direct * dt) <= j->velocity * scale + slack;
 }
 
 static double jerk_towards(const struct limit_joint *j, const struct limit_state *s,
@@ -229,13 +251,14 @@ static double jerk_towards(const struct limit_joint *j, const struct limit_state
 
     jerk_window(j, s, &lo, &hi);
     if (direct >= lo - slack && direct <= hi + slack &&
+        slow_enough(j, s->vel, direct, scale) &&
         meets(j, direct, passing, wanted_vel, wanted_acc))
         return direct;
     *limit = GUARD_JERK;
-    along = largest(&target, fmin(sign * lo, sign * hi), fmax(sign * lo, sign * hi));
+    along = largest(&target, smaller(sign * lo, sign * hi), larger(sign * lo, sign * hi));
     // Slower than the scaled velocity, by the rule without jerk one derivative down.
     grow = limit_brake_speed(j->velocity * scale - sign * s->vel, j->jerk, dt);
-    along = clamp(along, -target.most, fmin(target.most, grow));
+    along = clamp(along, -target.most, smaller(target.most, grow));
     return clamp(sign * along, lo, hi);
 }
 

@@ -10,8 +10,8 @@ struct limit_joint {
     double min, max, velocity, acceleration, jerk; // rad, s; jerk 0 = none
     double period_s;
 };
-struct
-    limit_state { // as published last: position, and backward differences over one period
+// As published last: position, and backward differences over one period.
+struct limit_state {
     double pos, vel, acc;
 };
 struct limit_step {

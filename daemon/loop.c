@@ -111,6 +111,7 @@ static void start_from_measured(struct loop *l)
         pose[i] =
             fmin(fmax(l->joints.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
     guard_reset(&l->guard, pose);
+    l->sent = l->guard;
 }
 
 static void enter(struct loop *l, enum ladder_state to, ns_t now)
@@ -303,11 +304,11 @@ static bool pass_gate(struct loop *l)
 {
     struct command *c = &l->command;
 
-    l->gate = gate_check(&l->cfg.limits, l->guard.period_s, l->guard_before.pos, c->pos,
-                         c->vel, c->ttl_ns, &l->gate_joint);
+    l->gate = gate_check(&l->cfg.limits, l->guard.period_s, l->sent.pos, c->pos, c->vel,
+                         c->ttl_ns, &l->gate_joint);
     if (l->gate == GATE_PASSED || BLIND(BLIND_GATE))
         return true;
-    guard_reset(&l->guard, l->guard_before.pos);
+    l->guard = l->sent;
     l->report.gate_refusals++;
     return false;
 }
@@ -322,7 +323,6 @@ static bool make_command(struct loop *l, ns_t now)
         return false;
     if (!l->armed_before)
         start_from_measured(l);
-    l->guard_before = l->guard;
     move(l, &r);
     fill(l, &r, now);
     return pass_gate(l);
@@ -342,11 +342,12 @@ static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
     c->lateness_ns = lateness;
     if (!ring_push(&l->board->commands, c)) {
         // Nobody will see it: the next step is from the last one sent.
-        l->guard = l->guard_before;
+        l->guard = l->sent;
         l->report.commands_dropped++;
         return false;
     }
     l->report.commands++;
+    l->sent = l->guard;
     budget_add(&l->budget[BOARD_SENSOR], done - l->joints.capture_ns, tick);
     // Full (2^64 - 2 unread wake-ups) is the only refusal, and then the bus is awake anyway.
     (void)!write(l->board->command_fd, &one, sizeof one);

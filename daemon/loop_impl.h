@@ -28,7 +28,7 @@ struct loop {
     ns_t period_ns;
     struct chunks *chunks;
     struct guard guard;
-    struct guard guard_before; // as it was before this tick's command
+    struct guard sent; // as it was with the last command that left
 
     // Inputs of this tick.
     bool joints_seen;

@@ -380,7 +380,7 @@ static uint64_t watch_self(struct loop *l, ns_t now)
     if (l->state == LADDER_HOLD && now - l->hold_since_ns >= l->cfg.hold_ns &&
         !BLIND(BLIND_HOLD_EXPIRES))
         c |= LADDER_C_HOLD_EXPIRED;
-    if (l->faults.latched != 0 && !BLIND(BLIND_LATCH))
+    if ((l->faults.latched & l->faults.active) && !BLIND(BLIND_LATCH))
         c |= LADDER_C_LATCHED;
     return c;
 }

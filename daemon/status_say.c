@@ -79,7 +79,7 @@ static void say_black_box(struct status *s)
     if (c->dumped > s->dumps_said)
         log_line(LOG_INFO, "the last 5 s before the fault are in %s", c->last_path);
     if (c->failed > s->dump_failures_said)
-        log_line(LOG_WARN, "black box: %s", c->last_error);
+        log_line(LOG_WARN, "%s", c->last_error);
     s->dumps_said = c->dumped;
     s->dump_failures_said = c->failed;
 }

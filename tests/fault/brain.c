@@ -16,7 +16,7 @@ struct brain_state {
     struct world *world;
     struct infer *infer;
     struct policy *policy; // BRAIN_ACT
-    char dir[64];
+    char dir[WORLD_PATH];
     struct policy_info info; // of the script
     struct binding binding;
     bool thinking;
@@ -208,8 +208,7 @@ static int load_act(struct world *w, struct brain_state *b)
                                                     : "observation.images.front",
                                                   WORLD_SIDE, WORLD_SIDE};
     f.action_scale = 0.1f;
-    snprintf(b->dir, sizeof b->dir, "/tmp/actd-fault-act.XXXXXX");
-    if (!mkdtemp(b->dir) || act_fixture_write(b->dir, &f))
+    if (!world_scratch(b->dir, "act") || act_fixture_write(b->dir, &f))
         return -EIO;
     return policy_load(&b->policy, b->dir, &opt, &err);
 }

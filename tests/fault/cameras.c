@@ -26,6 +26,24 @@ static void warns(struct world_config *c)
     c->loop.frozen_stops[0] = c->loop.frozen_stops[1] = false;
 }
 
+// Periods of 20 ms: late after 100 ms, stale after 500 ms.
+static void fast_cameras(struct world_config *c)
+{
+    for (int i = 0; i < WORLD_CAMERAS; i++) {
+        c->camera_hz[i] = 50;
+        c->loop.camera_period_ns[i] = 20 * NS_PER_MS;
+    }
+}
+
+// Periods of 80 ms: 3 are 240 ms, 10 are 800 ms.
+static void slow_cameras(struct world_config *c)
+{
+    for (int i = 0; i < WORLD_CAMERAS; i++) {
+        c->camera_hz[i] = 12.5;
+        c->loop.camera_period_ns[i] = 80 * NS_PER_MS;
+    }
+}
+
 static void jpegs(struct world_config *c)
 {
     c->jpeg = true;
@@ -119,6 +137,29 @@ static const struct scenario of[] = {
      .least = 17,
      .most = 17,
      .path = "STOPPING STOPPED",
+     .stop_after = 93,
+     .recovery = LATCHES},
+    {.name = "camera off, cameras of 50 Hz",
+     .bound = "degraded after 100 ms",
+     .detector = BLIND_CAMERA_AGE,
+     .configure = fast_cameras,
+     .inject = CAMERA(VERB_OFF, 200, 0),
+     .reason = REASON_CAMERA_STALE,
+     .least = 17,
+     .most = 17,
+     .path = "STOPPING STOPPED",
+     .stop_after = 97,
+     .recovery = LATCHES},
+    {.name = "camera off, cameras of 12.5 Hz",
+     .bound = "STOPPING after 10 periods",
+     .detector = BLIND_CAMERA_AGE,
+     .configure = slow_cameras,
+     .inject = CAMERA(VERB_OFF, 200, 0),
+     .reason = REASON_CAMERA_STALE,
+     .least = 33,
+     .most = 33,
+     .path = "STOPPING STOPPED",
+     .stop_after = 145,
      .recovery = LATCHES},
     {.name = "second camera off",
      .bound = "STOPPING after 500 ms",
@@ -128,6 +169,7 @@ static const struct scenario of[] = {
      .least = 17,
      .most = 17,
      .path = "STOPPING STOPPED",
+     .stop_after = 93,
      .recovery = LATCHES,
      .check = names_the_second},
     {.name = "camera stuck",
@@ -138,6 +180,7 @@ static const struct scenario of[] = {
      .least = 81,
      .most = 81,
      .path = "STOPPING STOPPED",
+     .stop_after = 101,
      .recovery = LATCHES},
     {.name = "camera stuck, judged by the loop",
      .bound = "10 frames; stop as stale",
@@ -147,6 +190,7 @@ static const struct scenario of[] = {
      .least = 81,
      .most = 81,
      .path = "STOPPING STOPPED",
+     .stop_after = 101,
      .recovery = LATCHES,
      .check = names_the_second},
     {.name = "camera stuck, frozen: warn",

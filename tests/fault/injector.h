@@ -47,7 +47,7 @@ enum joints_garbage {
     JOINTS_RANDOM, // random bytes
     JOINTS_TRUNCATED,
     JOINTS_EMPTY,  // a message of no bytes
-    JOINTS_NESTED, // 20 000 deep
+    JOINTS_NESTED, // 4000 deep
     JOINTS_BOMB,   // 16 KiB of unknown fields
     JOINTS_FLIPS,  // random bits of a good message turned over
     JOINTS_GARBAGES,

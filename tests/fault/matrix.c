@@ -7,6 +7,7 @@
 // --blind (only where it was built in) when every scenario failed without its detector.
 #include "tests/fault/matrix.h"
 
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,26 @@ static void heading(const struct tally *t, const struct scenario_group *g)
                "bound", "action", "reason", "bound in words", "verdict");
 }
 
+// ---- a place for what scenarios write, which those that crash leave behind --------------------
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static bool make_scratch(char dir[WORLD_PATH])
+{
+    return world_scratch(dir, "matrix") && setenv("TMPDIR", dir, 1) == 0;
+}
+
+static void remove_scratch(const char *dir)
+{
+    (void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static bool options(struct tally *t, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -192,6 +213,7 @@ int main(int argc, char **argv)
         &group_joints, &group_cameras, &group_policy,  &group_timing, &group_requests,
         &group_output, &group_weights, &group_configs, &group_disk};
     struct tally t = {0};
+    char scratch[WORLD_PATH];
 
     if (!options(&t, argc, argv)) {
         fprintf(stderr, "matrix [--tap] [--only PART] [--trace] [--blind]\n");
@@ -199,13 +221,14 @@ int main(int argc, char **argv)
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
+    if (shared == MAP_FAILED || !make_scratch(scratch))
         return 2;
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         heading(&t, groups[g]);
         for (int i = 0; i < groups[g]->n; i++)
             one(&t, &groups[g]->of[i]);
     }
+    remove_scratch(scratch);
     if (t.tap)
         printf("1..%d\n", t.n);
     else

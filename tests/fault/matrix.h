@@ -39,6 +39,8 @@ struct scenario {
     enum ladder_reason reason;
     enum ladder_reason told; // in the command where it differs from `reason`
     const char *path;        // states after RUNNING; ANY_PATH: as chance has it
+    int stop_after; // ticks from the beginning to STOPPING; 0 = 40 where a HOLD expires, -1 =
+                    // not asked
     enum recovery recovery;
     bool cause_goes;   // with the motion: a reset is taken while the injection lasts
     int more_episodes; // of the fault than 1

@@ -100,6 +100,7 @@ static const struct scenario of[] = {
      .least = 9,
      .most = 10,
      .path = "HOLD STOPPING STOPPED",
+     .stop_after = 19,
      .recovery = LATCHES,
      .cause_goes = true,
      .check = stopped_by_itself},

@@ -262,6 +262,7 @@ static const struct scenario of[] = {
      .least = 0,
      .most = 0,
      .path = "HOLD STOPPING STOPPED",
+     .stop_after = 4,
      .recovery = LATCHES,
      .cause_goes = true},
     {.name = "inference fails",

@@ -47,7 +47,7 @@ class Place:
 
     def __init__(self, build, environment):
         self.sim = f"{build}/actd-sim"
-        self.build = f"{build}/blind" if environment else build
+        self.build = f"{build}/blind/tests/fault" if environment else build
         self.environment = environment
         self.dir = tempfile.mkdtemp(prefix="actd-fault.")
         self.runtime = os.path.join(self.dir, "run")

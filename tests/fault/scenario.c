@@ -183,6 +183,20 @@ static void check_path(struct probe *p)
                        want[0] ? want : "nowhere");
 }
 
+// The second bound of a fault: when it stops the arm. A HOLD that nothing else ends lasts 200 ms.
+static void check_stop(struct probe *p)
+{
+    uint64_t stopped = p->entered[LADDER_STOPPING], held = p->entered[LADDER_HOLD];
+
+    if (stopped == 0)
+        return;
+    if (p->s->stop_after > 0 && stopped - p->began != (uint64_t)p->s->stop_after)
+        probe_complain(p, "STOPPING after %ld ticks, not %d", (long)(stopped - p->began),
+                       p->s->stop_after);
+    if (p->s->stop_after == 0 && held > 0 && stopped - held != 40)
+        probe_complain(p, "HOLD lasted %ld ticks, not 40", (long)(stopped - held));
+}
+
 static bool latched(const struct probe *p)
 {
     enum ladder_state s = world_mode(p->w);
@@ -298,6 +312,7 @@ static void run(struct probe *p)
     if (reset)
         probe_complain(p, "a reset was taken while the cause was there");
     check_path(p);
+    check_stop(p);
     check_told(p);
     check_episodes(p);
     if (s->check) {

@@ -59,6 +59,29 @@ static int64_t stamp_of(const struct world *w, const struct sender *s)
 
 // ---- joint states ----------------------------------------------------------------------------
 
+// One joint of a message says what is not so.
+static void spoil_joint(struct world *w, const struct injection *one, int wrong,
+                        Foxglove__JointState *joint, int which)
+{
+    static char stranger[] = "elbow_of_another";
+    int n = w->plant.cfg.joints;
+
+    if (wrong == JOINTS_NAN)
+        joint[which].position = NAN;
+    if (wrong == JOINTS_INFINITE)
+        joint[which].position = one->magnitude < 0 ? -INFINITY : INFINITY;
+    if (wrong == JOINTS_HUGE)
+        joint[which].position = 1e30;
+    if (wrong == JOINTS_VELOCITY_NAN)
+        joint[which].velocity = NAN;
+    if (wrong == JOINTS_OFFSET)
+        joint[which].position += one->magnitude;
+    if (wrong == JOINTS_RENAMED)
+        joint[which].name = stranger;
+    if (wrong == JOINTS_TWICE)
+        joint[which].name = w->plant.cfg.name[(which + 1) % n];
+}
+
 static size_t pack_joints(struct world *w, const struct injection *one, int64_t stamp)
 {
     static char stranger[] = "elbow_of_another";
@@ -81,20 +104,7 @@ static size_t pack_joints(struct world *w, const struct injection *one, int64_t 
         joint[i].position = w->plant.pos[j];
         joint[i].velocity = w->plant.vel[j];
     }
-    if (wrong == JOINTS_NAN)
-        joint[which].position = NAN;
-    if (wrong == JOINTS_INFINITE)
-        joint[which].position = one->magnitude < 0 ? -INFINITY : INFINITY;
-    if (wrong == JOINTS_HUGE)
-        joint[which].position = 1e30;
-    if (wrong == JOINTS_VELOCITY_NAN)
-        joint[which].velocity = NAN;
-    if (wrong == JOINTS_OFFSET)
-        joint[which].position += one->magnitude;
-    if (wrong == JOINTS_RENAMED)
-        joint[which].name = stranger;
-    if (wrong == JOINTS_TWICE)
-        joint[which].name = w->plant.cfg.name[(which + 1) % n];
+    spoil_joint(w, one, wrong, joint, which);
     if (wrong == JOINTS_ONE_MORE) {
         joint[n] = joint[0];
         joint[n].name = stranger;
@@ -123,16 +133,23 @@ static void flip(struct world *w, size_t n, int times)
     }
 }
 
-// Field 2 in itself, `depth` deep; or `n` unknown fields of two bytes.
-static size_t nested(size_t depth)
+// Field 2 in itself, as deep as it goes: each level is four bytes, its length in three of them.
+static size_t nested(size_t bytes)
 {
-    for (size_t i = 0; i + 1 < depth; i += 2) {
-        buffer[i] = 2 << 3 | 2;
-        buffer[i + 1] = 0x7f;
+    size_t at = 0;
+
+    for (; bytes - at >= 4; at += 4) {
+        size_t inside = bytes - at - 4;
+
+        buffer[at] = 2 << 3 | 2;
+        buffer[at + 1] = (uint8_t)(0x80 | (inside & 0x7f));
+        buffer[at + 2] = (uint8_t)(0x80 | (inside >> 7 & 0x7f));
+        buffer[at + 3] = (uint8_t)(inside >> 14);
     }
-    return depth;
+    return at;
 }
 
+// Unknown fields of two bytes.
 static size_t bomb(size_t bytes)
 {
     for (size_t i = 0; i + 1 < bytes; i += 2) {

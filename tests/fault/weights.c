@@ -18,7 +18,7 @@
 #define MOST_MS    50 // of CPU, for a refusal
 
 struct checkpoint {
-    char dir[64], file[96];
+    char dir[WORLD_PATH], file[WORLD_PATH + 32];
     char *bytes;         // (size), as good ones are
     size_t size, header; // header: bytes of the table, after the first 8
     int loads;
@@ -76,8 +76,7 @@ static const char *begin(struct checkpoint *c)
     f.dtype = ACT_FIXTURE_F32;
     f.n_cameras = 0;
     f.env_dim = 3;
-    snprintf(c->dir, sizeof c->dir, "/tmp/actd-fault-weights.XXXXXX");
-    if (!mkdtemp(c->dir) || act_fixture_write(c->dir, &f))
+    if (!world_scratch(c->dir, "weights") || act_fixture_write(c->dir, &f))
         return "no checkpoint to begin with";
     snprintf(c->file, sizeof c->file, "%s/model.safetensors", c->dir);
     if (!slurp(c))

@@ -24,6 +24,7 @@
 #include "tests/fault/injector.h"
 #include "tests/fault/plant.h"
 
+#define WORLD_PATH     128
 #define WORLD_CAMERAS  2
 #define WORLD_CHUNKS   64                      // of which the rows are remembered
 #define WORLD_START_NS (1000 * NS_PER_S)       // the monotonic clock at the beginning
@@ -123,7 +124,7 @@ bool world_until(struct world *w, enum ladder_state s, int most);
 // frame of each camera come right before. False when that does not happen.
 bool world_to_running(struct world *w);
 // The next tick whose number is a multiple of this has all streams in this phase.
-#define WORLD_PHASE_TICKS 8
+#define WORLD_PHASE_TICKS 16
 
 // Somebody sets the wall clock; local: driver and cameras run on this machine and stamp by it.
 void world_set_wall(struct world *w, int64_t by_ns, bool local);
@@ -133,6 +134,8 @@ void world_inject(struct world *w, struct injection one);
 
 // The tick that is due at a time, from 0: what injections count in.
 uint64_t world_ordinal(const struct world *w, ns_t at);
+// A new directory under $TMPDIR, else /tmp. False when there can be none.
+bool world_scratch(char out[WORLD_PATH], const char *name);
 const struct infer_counts *world_infer_counts(const struct world *w);
 const struct loop_report *world_report(const struct world *w);
 enum ladder_state world_mode(const struct world *w);

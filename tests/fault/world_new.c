@@ -169,6 +169,14 @@ void world_free(struct world *w)
     free(w);
 }
 
+bool world_scratch(char out[WORLD_PATH], const char *name)
+{
+    const char *in = getenv("TMPDIR");
+
+    snprintf(out, WORLD_PATH, "%.80s/actd-fault-%.16s.XXXXXX", in ? in : "/tmp", name);
+    return mkdtemp(out) != NULL;
+}
+
 void world_run(struct world *w, uint64_t ticks)
 {
     uint64_t until = w->schedule.tick + ticks;

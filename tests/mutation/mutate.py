@@ -20,7 +20,8 @@ SWAPS = {
     "^": ["|"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "*=": ["/="],
     "/=": ["*="], "|=": ["&="], "&=": ["|="], "++": ["--"], "--": ["++"],
 }
-NAMES = {"fmin": "fmax", "fmax": "fmin", "true": "false", "false": "true",
+NAMES = {"fmin": "fmax", "fmax": "fmin", "smaller": "larger", "larger": "smaller",
+         "true": "false", "false": "true",
          "fabs": "", "EDOM": "ERANGE", "ERANGE": "EDOM"}
 BINARY = {"+", "-", "*", "&"} # may be unary as well
 TYPES = set("const static struct union enum double float int bool unsigned signed char long "
@@ -95,12 +96,10 @@ def lay_out(tokens):
     """Marks which tokens are code and which are rows of tables; the rest is declarations."""
     pair = partners(tokens)
     stack = [] # kinds of the braces around: "body", "block", "table", "struct"
-    paren = 0
     skip_until = -1
     for i, t in enumerate(tokens):
         if t.area == "define":
             continue
-        before = tokens[i - 1] if i > 0 else None
         if t.text in ("static_assert", "_Static_assert"):
             skip_until = pair[i + 1]
         if t.text == "{":
@@ -108,15 +107,12 @@ def lay_out(tokens):
             t.block = stack[-1] in ("body", "block")
         elif t.text == "}":
             t.block = stack.pop() in ("body", "block")
-        paren += (t.text == "(") - (t.text == ")")
         if i <= skip_until or "struct" in stack:
             continue
         if "table" in stack:
             t.area = "table"
         elif "body" in stack:
             t.area = "code"
-        elif before and t.kind in ("number", "name", "op"):
-            t.area = ""
     return pair
 
 

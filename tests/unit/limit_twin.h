@@ -199,6 +199,8 @@ static inline double twin_jerk(const struct limit_joint *j, const struct limit_s
     else
         *met = *met && fabs(direct - t->acc) <= 2 * step &&
                past <= (fabs(direct) + step) * dt;
+    *met = *met && fabs(direct) <= t->most + hair &&
+           fabs(s->vel + direct * dt) <= j->velocity * scale + TWIN_SLACK / dt;
     if (*met)
         return direct;
     a = twin_largest(j, s, t, lo, hi);

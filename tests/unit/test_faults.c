@@ -98,6 +98,23 @@ static void reset_opens_what_is_gone(void **state)
     assert_int_equal(f.of[REASON_TICK_GAP].episodes, 1); // the counts stay
 }
 
+// Of a fault with two bounds the latch opens when only the lower one is left: what then waits is
+// the state WAITING, which needs no second reset.
+static void reset_asks_for_what_stops(void **state)
+{
+    (void)state;
+    struct faults f = {0};
+
+    (void)faults_update(&f, LADDER_C_CAMERA_LATE | LADDER_C_CAMERA_STALE, true, 1);
+    assert_int_equal(f.stopping, R(CAMERA_STALE));
+    assert_false(faults_reset(&f));
+    (void)faults_update(&f, LADDER_C_CAMERA_LATE, false, 2);
+    assert_int_equal(f.stopping, 0);
+    assert_int_equal(f.active, R(CAMERA_STALE));
+    assert_true(faults_reset(&f));
+    assert_int_equal(f.latched, 0);
+}
+
 static void latch_by_reason(void **state)
 {
     (void)state;
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test(what_stops_latches),
         cmocka_unit_test(latches_add_up),
         cmocka_unit_test(reset_opens_what_is_gone),
+        cmocka_unit_test(reset_asks_for_what_stops),
         cmocka_unit_test(latch_by_reason),
         cmocka_unit_test(first_and_last_reason_are_counted),
     };

@@ -143,7 +143,7 @@ static struct ladder_step spec_latched(enum ladder_state s, uint64_t c)
 {
     uint64_t waits = LADDER_C_JOINTS_MISSING | LADDER_C_CAMERA_MISSING;
     uint64_t here = c & ~waits; // WAITING waits for a stream that is missing
-    bool there = stops_any_motion(here) || stops_driving(here) || HAS(JOINTS_LATE) ||
+    bool there = stops_any_motion(here) || stops_driving(here) || HAS(LATCHED) ||
                  HAS(REQ_STOP) || HAS(REQ_ESTOP);
 
     return HAS(REQ_RESET) && HAS(AT_REST) && !there ? go(LADDER_WAITING, REASON_OPERATOR)

@@ -177,7 +177,7 @@ static const char *a_latch_opens_only_by_reset(enum ladder_state from, uint64_t 
 {
     const uint64_t missing = LADDER_C_JOINTS_MISSING | LADDER_C_CAMERA_MISSING;
     bool may = HAS(REQ_RESET) && HAS(AT_REST) && !HAS(REQ_STOP) && !HAS(REQ_ESTOP) &&
-               !HAS(JOINTS_LATE) && !(c & stops & ~missing);
+               !HAS(LATCHED) && !(c & stops & ~missing);
 
     if (!is(from, latched))
         return NULL;
@@ -275,7 +275,8 @@ static const char *full_speed_is_earned(enum ladder_state from, uint64_t c,
 static const char *an_approach_ends(enum ladder_state from, uint64_t c,
                                     struct ladder_step to)
 {
-    return is(from, ST(APPROACH) | ST(HOMING)) && HAS(APPROACH_LONG) && to.state == from
+    return is(from, ST(APPROACH) | ST(HOMING)) && HAS(APPROACH_LONG) &&
+                   (to.state == from || to.state == LADDER_RUNNING)
                ? "it goes on for ever"
                : NULL;
 }
@@ -287,6 +288,9 @@ static const char *the_end_of_an_approach_is_told(enum ladder_state from, uint64
     bool given_up = is(from, ST(APPROACH) | ST(HOMING)) && HAS(APPROACH_LONG) &&
                     to.state == LADDER_DISARMING && !HAS(REQ_DISARM);
 
+    if (from == LADDER_HOMING && to.state == LADDER_DISARMING && !HAS(REQ_DISARM) &&
+        !HAS(APPROACH_LONG) && (HAS(JOINTS_LATE) || HAS(FOLLOWING)))
+        return to.reason == ladder_cause(c) ? NULL : "the end of HOMING is not told";
     if (!given_up)
         return NULL;
     if (from == LADDER_APPROACH && HAS(NO_CHUNK))

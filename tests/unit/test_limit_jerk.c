@@ -43,24 +43,36 @@ static struct target ahead(struct limit_state s, double a, double vel, double ac
     return (struct target){s.pos + (s.vel + a * DT) * DT, vel, acc};
 }
 
-static void met(const struct limit_joint *j, struct limit_state s, struct target t)
+static void met_slowly(const struct limit_joint *j, struct limit_state s, struct target t,
+                       double scale)
 {
     for (int i = 0; i < 2; i++) {
-        struct limit_step o = towards(j, sides[i], s, t, 1);
+        struct limit_step o = towards(j, sides[i], s, t, scale);
 
         if (o.pos != t.pos || o.limit != GUARD_NONE || o.jerk_broken)
             fail_msg("%.17g became %.17g (%d)", t.pos, o.pos, o.limit);
     }
 }
 
-static void not_met(const struct limit_joint *j, struct limit_state s, struct target t)
+static void not_met_slowly(const struct limit_joint *j, struct limit_state s,
+                           struct target t, double scale)
 {
     for (int i = 0; i < 2; i++) {
-        struct limit_step o = towards(j, sides[i], s, t, 1);
+        struct limit_step o = towards(j, sides[i], s, t, scale);
 
         assert_int_equal(o.limit, GUARD_JERK);
         assert_true(o.pos != t.pos);
     }
+}
+
+static void met(const struct limit_joint *j, struct limit_state s, struct target t)
+{
+    met_slowly(j, s, t, 1);
+}
+
+static void not_met(const struct limit_joint *j, struct limit_state s, struct target t)
+{
+    not_met_slowly(j, s, t, 1);
 }
 
 #define AT(...) ((struct limit_state){__VA_ARGS__})
@@ -127,6 +139,24 @@ static void window_edges(void **state)
     j.acceleration = 0.25; // narrower than jerk
     met(&j, rest, (struct target){(0.25 + slack) * DT * DT, 0.001, 0});
     not_met(&j, rest, (struct target){(0.25 + 1.2 * slack) * DT * DT, 0.001, 0});
+}
+
+// With a scale a target is met only within the scaled velocity and acceleration.
+static void scaled_edges(void **state)
+{
+    (void)state;
+    struct limit_joint j = wide();
+    struct limit_state hard = AT(0, 0, 4), fast = AT(0, 0, 0);
+    double hair = SLACK / DT, slack = 4 * SLACK / (DT * DT);
+
+    met_slowly(&j, hard, (struct target){(4 + slack) * DT * DT, 0.03, 4}, 0.5);
+    not_met_slowly(&j, hard, (struct target){(4 + 1.2 * slack) * DT * DT, 0.03, 4}, 0.5);
+    met(&j, hard, (struct target){(4 + 1.2 * slack) * DT * DT, 0.03, 4});
+    fast.vel = 1 + hair - 0.5 * DT;
+    met_slowly(&j, fast, ahead(fast, 0.5, 1, 0), 0.5);
+    fast.vel = 1 + 2 * hair - 0.5 * DT;
+    not_met_slowly(&j, fast, ahead(fast, 0.5, 1, 0), 0.5);
+    met(&j, fast, ahead(fast, 0.5, 1, 0));
 }
 
 // The velocity that is left when the acceleration has come down again may reach the limit.
@@ -299,6 +329,7 @@ int main(void)
         cmocka_unit_test(moving_target),
         cmocka_unit_test(target_motion_is_limited),
         cmocka_unit_test(window_edges),
+        cmocka_unit_test(scaled_edges),
         cmocka_unit_test(velocity_edge),
         cmocka_unit_test(position_edge),
         cmocka_unit_test(no_way_out),
