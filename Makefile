@@ -172,6 +172,13 @@ $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
 
 # ---- benches, proofs --------------------------------------------------------------------------
+.PHONY: coverage mutation
+coverage: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## 100 % of lines and branches of the safety files, or fail
+	@tests/coverage/run --build $(BUILD)
+MUTATION_ARGS ?=
+mutation: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## at least 95 % of small wrong changes noticed; MUTATION_ARGS="--sample 120"
+	@tests/mutation/run --build $(BUILD) $(MUTATION_ARGS)
+
 PYTHON ?= python3
 parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
 	$(PYTHON) tests/parity/run.py --build $(BUILD) $(PARITY_ARGS)
@@ -223,6 +230,9 @@ ci-rest:
 	$(MAKE) -j2 all unit SAN=1
 	$(MAKE) test SAN=1
 	$(MAKE) lint
+	$(MAKE) coverage
+	$(MAKE) mutation MUTATION_ARGS="--sample 120"
+	$(MAKE) fault
 	$(MAKE) fuzz FUZZ_SECONDS=30
 	$(MAKE) demo
 
