@@ -44,8 +44,14 @@ int chunks_init(struct chunks **out, const struct chunks_config *cfg)
         chunks_free(q);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < n; i++)
+    // All of it is written now: fresh pages of calloc would be the loop's to fault in, once armed.
+    // With NaN, since a compiler leaves out zeros that are there already.
+    for (size_t i = 0; i < n * one; i++)
+        q->rows[i] = NAN;
+    for (size_t i = 0; i < n; i++) {
         q->live[i].row = q->rows + i * one;
+        q->share[i].live = -1;
+    }
     *out = q;
     return 0;
 }

@@ -1,11 +1,11 @@
 // Which observation: the newest frame of the primary camera is the anchor, at its capture time
-// T. Frames of one instant arrive one after the other, so the worker gives each other camera most
-// of a period, its own or the primary's, to bring the frame that belongs to T (captured within
-// half a period of it); after that the newest must do. (Not a whole period: then the next frame
-// of the primary camera is there, and a camera that lags for good would be waited for for good.) The joints give their sample nearest to T. Each must lie
-// within max_skew of T or the inference is not made. T becomes the chunk's anchor, so what the
-// policy saw and when each row is due hang on one number, and a slow inference merely loses the
-// rows that have passed meanwhile.
+// T. Frames of one instant arrive one after the other, so the worker gives each other camera three
+// quarters of a period, its own or the primary's, to bring the frame that belongs to T (captured
+// within half a period of it); after that the newest must do. (Not a whole period: then the next
+// frame of the primary camera is there, and a camera that lags for good would be waited for
+// without end.) The joints give their sample nearest to T. Each must lie within max_skew of T or
+// the inference is not made. T becomes the chunk's anchor, so what the policy saw and when each
+// row is due hang on one number, and a slow inference merely loses the rows that have passed.
 //
 // When: `continuous` starts with every new anchor; `rows` once every_rows rows have passed since
 // the last anchor, earlier if the recent latency would otherwise outlast the chunk. The latency

@@ -34,7 +34,7 @@ ok "the robot's side stops: it says which stream and since when" wait_for 10 log
 ok "STOPPED" wait_for 10 logged "$T/actd.log" ' STOPPED'
 kill -CONT "$sim"
 sleep 2
-ok "latched: it stays STOPPED when the streams return" test -n "$(tail -n 1 "$T/actd.log" | grep STOPPED)"
+ok "latched: it stays STOPPED when the streams return" test -n "$(grep "| commands" "$T/actd.log" | tail -n 1 | grep STOPPED)"
 kill -TERM "$actd"
 ok "still ends on SIGTERM" wait_for 10 gone "$actd"
 kill -TERM "$sim"

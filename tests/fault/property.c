@@ -3,10 +3,10 @@
 //
 //   property [--seed S] [--schedules N] [--ticks T] [--only I] [--tell] [--joint J] [--partial]
 //
-// --only walks schedule I alone, --tell says what happens in it, --joint what becomes of
-// one joint. The exit is 0 when nothing was
-// broken and the walk has been everywhere: every state, every reason, and a good part of the
-// time in motion; --partial forgives the latter, for a short run.
+// --only walks schedule I alone, --tell says what happens in it, --joint what becomes of one
+// joint. The exit is 0 when nothing was broken and the walk has been everywhere: every state,
+// every reason, and a good part of the time in motion; --partial forgives the latter, for a short
+// run.
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 // fuzz_config: any bytes as robot.yaml and as policy.yaml. Either is accepted whole or
 // refused with a sentence; an accepted one must keep its promises.
 //
-//   clang -fsanitize=fuzzer,address,undefined ... tests/fuzz/fuzz_config.c   (libFuzzer), or
-//   with a main that feeds files; tests/data/config is the seed corpus.
+// Its corpus grew from tests/data/config and the examples in config/.
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -111,9 +111,13 @@ static void send_bytes(void *socket, const void *data, size_t size)
 // Bytes that are wrong in one of many ways; sends them itself. size: a good message in `message`.
 static void send_spoilt(struct soak_robot *r, void *socket, size_t size)
 {
+    size_t at;
+
     switch (soak_dice(r, 6)) {
     case 0:
-        r->message[soak_dice(r, size)] ^= (uint8_t)(1u << soak_dice(r, 8));
+        // Not in the stamp: one that is a little ahead is believed, and what follows it is not.
+        at = size > 64 ? 16 + soak_dice(r, size - 16) : soak_dice(r, size);
+        r->message[at] ^= (uint8_t)(1u << soak_dice(r, 8));
         send_bytes(socket, r->message, size);
         return;
     case 1:
@@ -311,7 +315,10 @@ void soak_robot_step(struct soak_robot *r, enum soak_mood mood, ns_t now)
             harsh_trouble(r, now);
         else
             mild_trouble(r, now);
-        r->next_trouble = now + (ns_t)(500 + soak_dice(r, 2500)) * NS_PER_MS;
+        // Later than any mild silence ends: two in a row would be a stop.
+        r->next_trouble =
+            now +
+            (ns_t)(mood == SOAK_HARSH ? 500 : 1500 + soak_dice(r, 1500)) * NS_PER_MS;
     }
     if (now >= r->silent_until[0])
         send_states(r, mood, now);
