@@ -130,7 +130,7 @@ deps-lint: ## install clang, clang-tidy, cppcheck for lint and fuzz
 	$(SUDO) apt-get update -qq && $(SUDO) env \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
 
-unit: $(UNITS) $(FAULT_BIN)
+unit: $(UNITS) $(FAULT_BIN) $(BUILD)/bench_loop
 test: all unit ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
 	@BUILD=$(BUILD) SAN=$(SAN) CC="$(CC)" tests/run "$(T)"
 
@@ -182,6 +182,36 @@ mutation: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## at least 95 % of small wron
 PYTHON ?= python3
 parity: all ## compare with the installed LeRobot (PYTHON=python3.12 or newer; several GB)
 	$(PYTHON) tests/parity/run.py --build $(BUILD) $(PARITY_ARGS)
+
+BENCH_DEBS := rt-tests
+deps-bench: ## install cyclictest, which bench-loop compares with
+	@m="$(call missing,$(BENCH_DEBS))"; if [ -n "$$m" ]; then echo "installing $$m"; \
+	$(SUDO) apt-get update -qq && $(SUDO) env \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
+
+BENCH_LOOP_O := $(call obj,$(wildcard tests/bench/bench_loop*.c))
+bench-loop: deps-bench $(BUILD)/bench_loop ## the loop beside cyclictest, ticks, joint message to command (9 min)
+	OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell $(BUILD)/bench_loop $(BENCH_LOOP_ARGS)
+$(BUILD)/bench_loop: $(BENCH_LOOP_O) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+
+TSAN_BUILD ?= build-tsan
+TSAN_SECONDS ?= 15
+tsan: all ## ThreadSanitizer: whatever has threads, then the daemon driving the simulated arm
+	$(MAKE) BUILD=$(TSAN_BUILD) SANFLAGS=-fsanitize=thread OPT="-O1 -g" \
+		CFLAGS=-U_FORTIFY_SOURCE $(TSAN_BUILD)/actd unit
+	tests/tsan/run $(TSAN_BUILD) $(BUILD) $(TSAN_SECONDS)
+
+SOAK_SECONDS ?= 3600
+SOAK_SEED ?= 1
+soak: all $(BUILD)/actd-soak ## the daemon under a robot that misbehaves, SOAK_SECONDS (3600); wants the machine to itself
+	@mkdir -p $(BUILD)/soak
+	$(BUILD)/actd-soak --build $(BUILD) --output $(BUILD)/soak --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
+$(BUILD)/actd-soak: $(call obj,$(wildcard tests/soak/*.c)) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
+.PHONY: deps-bench bench-loop tsan soak
 
 # ---- lint ----------------------------------------------------------------------------------
 ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) daemon/main.c daemon/sim/main.c
@@ -237,7 +267,7 @@ ci-rest:
 	$(MAKE) demo
 
 clean:
-	rm -rf build build-san
+	rm -rf build build-san build-clang build-tsan
 
 PREFIX ?= /usr/local
 D = $(DESTDIR)$(PREFIX)

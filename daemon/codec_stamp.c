@@ -4,8 +4,10 @@
 // back; nobody can tell the two apart. So:
 //
 //   armed      what looks late is late. The offset follows a quicker message at once and
-//              otherwise rises by 1/FORGET of the time. Beyond CODEC_JUMP_MS nothing is
-//              believed, for ever.
+//              otherwise rises by 1/FORGET of the time; but one that is CODEC_STEP_MS or
+//              more ahead must be followed by another, or a single wrong stamp would make
+//              all good ones after it look old. Beyond CODEC_JUMP_MS nothing is believed,
+//              for ever.
 //   disarmed   nothing moves, so the sender's clock may be learned: the smallest
 //              difference in this second and the one before counts. A clock further off
 //              than that, or gone back, is taken over when AGREE messages in a row show
@@ -146,6 +148,16 @@ static int64_t size(int64_t x)
     return x < 0 ? -x : x;
 }
 
+// The first message that far ahead is refused, the second that agrees with it is not.
+static bool ahead_alone(struct codec_stamp *s, int64_t seen)
+{
+    bool again = s->ahead && size(seen - s->ahead_ns) < STEP_NS;
+
+    s->ahead = seen - s->offset_ns <= -STEP_NS;
+    s->ahead_ns = seen;
+    return s->ahead && !again;
+}
+
 // Shifts all that is known of the sender's clock, if the message then fits better, and
 // well.
 static void follow_wall(struct codec_stamp *s, int64_t stamp_wall_ns, ns_t received_ns)
@@ -184,11 +196,15 @@ enum codec_time codec_stamp_map(struct codec_stamp *s, int64_t stamp_wall_ns,
     if (time == CODEC_TIME_SAME)
         return time;
     if (time > CODEC_TIME_SAME) {
+        s->ahead = false;
         if (!another_clock(s, stamp_wall_ns, received_ns) || !learn)
             return time;
         begin(s, s->other.least_ns, received_ns);
         time = CODEC_TIME_OK;
     }
+    if (time == CODEC_TIME_STEP && ahead_alone(s, seen))
+        return CODEC_TIME_JUMP;
+    s->ahead = false;
     s->other.count = 0;
     s->late = seen - s->offset_ns >= STEP_NS;
     if (learn)

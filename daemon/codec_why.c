@@ -46,6 +46,8 @@ enum codec_verdict codec_refuse_stamp(struct codec *c, const struct codec_stamp 
     long long back_ms = (s->stamp_wall_ns - stamp_wall_ns) / NS_PER_MS;
     long long late_ms = (received_ns - stamp_wall_ns - s->offset_ns) / NS_PER_MS;
 
+    bool alone = late_ms < 0 && -late_ms <= CODEC_JUMP_MS;
+
     if (stamp_wall_ns < s->stamp_wall_ns)
         return codec_refuse(c, CODEC_BAD_STAMP,
                             "its stamp is %lld ms before the last one: stamps must go "
@@ -55,5 +57,6 @@ enum codec_verdict codec_refuse_stamp(struct codec *c, const struct codec_stamp 
                         "its stamp is %lld ms %s what earlier stamps of this sender lead "
                         "to, %d ms at most: keep its clock from jumping",
                         late_ms < 0 ? -late_ms : late_ms,
-                        late_ms < 0 ? "ahead of" : "behind", CODEC_JUMP_MS);
+                        late_ms < 0 ? "ahead of" : "behind",
+                        alone ? CODEC_STEP_MS : CODEC_JUMP_MS);
 }

@@ -356,17 +356,28 @@ static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
 
 // ---- the tick --------------------------------------------------------------------------------
 
-// Ticks that were skipped woke too late, whatever else is known of them.
+// Of the n ticks that were skipped since the last one ran, those that missed the budget: tick i of
+// them would have woken i periods less late than that one. A budget of a period or less is missed
+// by whatever is skipped.
+static uint64_t skipped_late(const struct loop *l, uint64_t n)
+{
+    ns_t limit = l->budget[BOARD_WAKEUP].limit_ns, over = l->last_lateness_ns - limit;
+    uint64_t late = over > 0 ? (uint64_t)(over / l->period_ns) : 0;
+
+    return limit <= l->period_ns || late > n ? n : late;
+}
+
 static void count_tick(struct loop *l, uint64_t tick, ns_t now, ns_t lateness_ns)
 {
     if (l->ran && tick > l->last_tick + 1)
-        budget_skip(&l->budget[BOARD_WAKEUP], tick - l->last_tick - 1);
+        budget_skip(&l->budget[BOARD_WAKEUP], skipped_late(l, tick - l->last_tick - 1));
     budget_add(&l->budget[BOARD_WAKEUP], lateness_ns, tick);
     l->report.ticks_run++;
     l->report.skipped = tick + 1 - l->report.ticks_run;
     l->report.tick = tick;
     l->last_tick = tick;
     l->last_now_ns = now;
+    l->last_lateness_ns = lateness_ns;
     l->stalls_known = l->stalls;
     l->ran = true;
     atomic_store_explicit(&l->board->ticks, l->report.ticks_run, memory_order_release);

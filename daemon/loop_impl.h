@@ -59,7 +59,7 @@ struct loop {
     struct culprit culprit; // behind `reason`, as it was when that came up
     bool ran;               // at least one tick
     uint64_t last_tick;
-    ns_t last_now_ns;
+    ns_t last_now_ns, last_lateness_ns;
     uint32_t stalls_known; // as of the last tick
     uint64_t conditions;   // of this tick
 

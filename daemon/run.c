@@ -51,6 +51,7 @@ struct daemon {
     int cpu; // the loop's core, -1 = any
     struct status *status;
     int signals; // signalfd
+    int awake;   // descriptor that keeps the cores from deep sleep, < 0 = none
     struct config_error err;
 };
 
@@ -135,6 +136,7 @@ static int load_policy(struct daemon *d)
 
 static int lock_memory(struct daemon *d)
 {
+    d->awake = rt_stay_awake(); // where it is not ours to ask, wake-ups are a bit later
     if (!d->cfg.control.lock_memory)
         return 0;
     int r = rt_lock_memory();
@@ -322,6 +324,8 @@ static void stop(struct daemon *d)
     policy_free(d->policy);
     if (d->signals >= 0)
         close(d->signals);
+    if (d->awake >= 0)
+        close(d->awake);
 }
 
 static int watch(struct daemon *d, const struct run_options *opt)
@@ -350,7 +354,7 @@ int run(const struct run_options *opt)
     struct daemon *d = calloc(1, sizeof *d);
     if (!d)
         return EX_OSERR;
-    d->signals = -1;
+    d->signals = d->awake = -1;
     log_init();
     int r;
     if ((opt->arm || opt->home) && watch_under_manager()) {

@@ -60,15 +60,46 @@ static void test_ahead(void **state)
         bool far = row[i].first == CODEC_TIME_JUMP;
 
         assert_int_equal(a.first, row[i].first);
-        assert_int_equal(a.jump, far ? 6000 : 0);
+        int alone = row[i].first == CODEC_TIME_STEP; // the second is believed
+
+        assert_int_equal(a.jump, far ? 6000 : alone);
         assert_int_equal(a.back + a.same, 0);
         assert_int_equal(a.age + a.age_later, 0);
         a = jump(row[i].by, AT_REST, 6000);
         assert_int_equal(a.first, far ? CODEC_TIME_OK : row[i].first);
-        assert_int_equal(a.jump, far ? 2 : 0); // the third is believed
+        assert_int_equal(a.jump, far ? 2 : alone); // the third is believed
         assert_int_equal(a.back + a.same, 0);
         assert_int_equal(a.age + a.age_later, 0);
     }
+}
+
+// One stamp that is wrong, ahead by less than a jump: refused alone, and all good ones after it
+// are as good as before. Two that disagree with each other are both alone.
+static void test_one_wrong_stamp(void **state)
+{
+    const int64_t by[] = {50 * MS, 70 * MS, 499 * MS, 500 * MS};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++)
+        for (int learn = 0; learn < 2; learn++) {
+            struct codec_stamp s = {0};
+            ns_t t = begin(&s, learn) + PERIOD;
+
+            assert_int_equal(verdict(&s, WALL + t + by[i], t, learn), CODEC_TIME_JUMP);
+            for (int k = 0; k < 20; k++) {
+                t += PERIOD;
+                assert_int_equal(captured(&s, WALL + t, t, learn), t);
+            }
+            t += PERIOD;
+            assert_int_equal(verdict(&s, WALL + t + by[i], t, learn), CODEC_TIME_JUMP);
+            t += PERIOD;
+            assert_int_equal(verdict(&s,
+                                     WALL + t + (by[i] > 200 * MS ? 100 * MS : 300 * MS),
+                                     t, learn),
+                             CODEC_TIME_JUMP);
+            t += PERIOD;
+            assert_int_equal(captured(&s, WALL + t, t, learn), t);
+        }
 }
 
 // Backwards: older than the last until it has caught up, and late from then on; nobody
@@ -375,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_what_agrees),
         cmocka_unit_test(test_two_of_three),
         cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_one_wrong_stamp),
         cmocka_unit_test(test_behind),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_gap),

@@ -711,6 +711,33 @@ static void skipped_ticks_are_late_ones(void **state)
     world_end(&w);
 }
 
+// A budget of many periods is missed only by those that were that late.
+static void skipped_within_a_long_budget(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+
+    cfg.budget_ns[BOARD_WAKEUP] = 40 * MS;
+    cfg.tick_gap_ns = NS_PER_S;
+    cfg.joints_period_ns = 200 * MS; // of no concern
+    cfg.camera_period_ns[0] = 400 * MS;
+    world_start(&w, &cfg);
+    to_running(&w);
+    w.lateness = 40 * MS; // and the 8 ticks of these 40 ms are skipped
+    step(&w);
+    w.lateness = 0;
+    step_skip(&w, 8);
+    assert_int_equal(loop_last(w.loop)->budget[BOARD_WAKEUP].missed, 0);
+    w.lateness =
+        55 * MS; // this one, and of the 11 after it those that were 41 ms late or more
+    step(&w);
+    w.lateness = 0;
+    step_skip(&w, 11);
+    assert_int_equal(loop_last(w.loop)->budget[BOARD_WAKEUP].missed, 1 + 3);
+    world_end(&w);
+}
+
 // ---- the policy's range -----------------------------------------------------------------------
 
 // Two chunks in a row beyond the hard limits; one is refused and forgotten.
@@ -879,6 +906,7 @@ int main(void)
         cmocka_unit_test(a_stall_stops),
         cmocka_unit_test(late_wakeups),
         cmocka_unit_test(skipped_ticks_are_late_ones),
+        cmocka_unit_test(skipped_within_a_long_budget),
         cmocka_unit_test(chunks_out_of_range),
         cmocka_unit_test(goes_home),
         cmocka_unit_test(home_needs_a_rest_pose),
