@@ -148,7 +148,8 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 
 # ---- faults ----------------------------------------------------------------------------------
 FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender world world_new brain \
-	blind_refuse matrix scenario joints cameras policy timing requests output weights configs disk)
+	blind_refuse matrix scenario verdict joints clocks cameras pictures policy timing requests idle \
+	output weights configs disk)
 $(BUILD)/tests/fault/matrix: $(FAULT_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)

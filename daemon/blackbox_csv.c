@@ -1,14 +1,14 @@
-// What is in the file. One line per tick; columns are fixed by the configuration. Words where a
-// person reads them (mode, reason, conditions joined by |), numbers without unit in SI or with
-// the unit in the column's name; an empty cell is "there is none". Names are quoted where CSV
-// needs it (RFC 4180).
+// What is in the file. One line per tick; columns are fixed by the configuration. Words
+// where a person reads them (mode, reason, conditions joined by |), numbers without unit
+// in SI or with the unit in the column's name; an empty cell is "there is none". Names
+// are quoted where CSV needs it (RFC 4180).
 #include <string.h>
 
 #include "daemon/blackbox_impl.h"
 #include "daemon/decimal.h"
 #include "daemon/gate.h"
 
-// ---- text ------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------
 
 static void put(struct blackbox_text *t, const char *from, size_t n)
 {
@@ -79,7 +79,7 @@ static void put_name(struct blackbox_text *t, const char *name, const char *what
     put_cell(t, quote ? "\"" : "");
 }
 
-// ---- words -----------------------------------------------------------------------------------
+// ---- words ----------------------------------------------------------------------------
 
 #define C(name)                \
     {                          \
@@ -89,56 +89,19 @@ static const struct {
     uint64_t bit;
     const char *name;
 } condition[] = {
-    C(STARTED),
-    C(STREAMS_FRESH),
-    C(HOLD_EXPIRED),
-    C(AT_REST),
-    C(AT_TARGET),
-    C(APPROACHED),
-    C(APPROACH_LONG),
-    C(LATCHED),
-    C(JOINTS_MISSING),
-    C(JOINTS_LATE),
-    C(JOINTS_STALE),
-    C(JOINTS_INVALID),
-    C(JOINTS_NOT_FINITE),
-    C(JOINTS_JUMP),
-    C(JOINTS_CLOCK),
-    C(OUT_OF_LIMITS),
-    C(FAR_OUT),
-    C(FOLLOWING),
-    C(FOLLOWING_LONG),
-    C(JOINTS_SLOW),
-    C(CAMERA_MISSING),
-    C(CAMERA_LATE),
-    C(CAMERA_STALE),
-    C(CAMERA_CORRUPT),
-    C(CAMERA_INVALID),
-    C(CAMERA_STUCK),
-    C(CAMERA_FROZEN),
-    C(NO_CHUNK),
-    C(CHUNK_TOO_OLD),
-    C(POLICY_SLOW),
-    C(CAMERA_SKEW),
-    C(NOT_FINITE),
-    C(NOT_FINITE_AGAIN),
-    C(OUT_OF_RANGE),
-    C(OUT_OF_RANGE_AGAIN),
-    C(POLICY_FAILED),
-    C(CAMERA_SLOW),
-    C(GATE),
-    C(STALLED),
-    C(TICK_GAP),
-    C(WAKEUP_BUDGET),
-    C(TICK_BUDGET),
-    C(CHUNK_BUDGET),
-    C(SENSOR_BUDGET),
-    C(REQ_ARM),
-    C(REQ_DISARM),
-    C(REQ_STOP),
-    C(REQ_ESTOP),
-    C(REQ_RESET),
-    C(REQ_HOME),
+    C(STARTED),           C(STREAMS_FRESH),    C(HOLD_EXPIRED),   C(AT_REST),
+    C(AT_TARGET),         C(APPROACHED),       C(APPROACH_LONG),  C(LATCHED),
+    C(JOINTS_MISSING),    C(JOINTS_LATE),      C(JOINTS_STALE),   C(JOINTS_INVALID),
+    C(JOINTS_NOT_FINITE), C(JOINTS_JUMP),      C(JOINTS_CLOCK),   C(OUT_OF_LIMITS),
+    C(FAR_OUT),           C(FOLLOWING),        C(FOLLOWING_LONG), C(JOINTS_SLOW),
+    C(CAMERA_MISSING),    C(CAMERA_LATE),      C(CAMERA_STALE),   C(CAMERA_CORRUPT),
+    C(CAMERA_INVALID),    C(CAMERA_STUCK),     C(CAMERA_FROZEN),  C(CAMERA_SAME),
+    C(NO_CHUNK),          C(CHUNK_TOO_OLD),    C(POLICY_SLOW),    C(CAMERA_SKEW),
+    C(NOT_FINITE),        C(NOT_FINITE_AGAIN), C(OUT_OF_RANGE),   C(OUT_OF_RANGE_AGAIN),
+    C(POLICY_FAILED),     C(CAMERA_SLOW),      C(GATE),           C(STALLED),
+    C(TICK_GAP),          C(WAKEUP_BUDGET),    C(TICK_BUDGET),    C(CHUNK_BUDGET),
+    C(SENSOR_BUDGET),     C(REQ_ARM),          C(REQ_DISARM),     C(REQ_STOP),
+    C(REQ_ESTOP),         C(REQ_RESET),        C(REQ_HOME),
 };
 #undef C
 
@@ -206,7 +169,7 @@ static void put_age_ms(struct blackbox_text *t, ns_t age_ns)
         put_char(t, ',');
 }
 
-// ---- lines -----------------------------------------------------------------------------------
+// ---- lines ----------------------------------------------------------------------------
 
 static const char *const before_cameras[] = {
     "tick", "time_s",    "monotonic_s", "lateness_us",  "tick_us",

@@ -44,7 +44,7 @@ enum blind_detector {
     BLIND_HOLD_EXPIRES,
     BLIND_REQUESTS,
     BLIND_LATCH,
-    BLIND_GUARD, // the limits of a command
+    BLIND_GUARD, // the limits of a command: scenario.c takes them away
     BLIND_GATE,
     // bus, monitor: what goes out
     BLIND_OUTBOX_TTL,
@@ -57,6 +57,10 @@ enum blind_detector {
     BLIND_CONFIG,
     BLIND_DISK,
     BLIND_WALL, // the local wall clock was set
+    // added since, at the end: process.py knows the numbers
+    BLIND_RESET,       // what is latched waits for one
+    BLIND_BLACKBOX,    // a stop leaves evidence
+    BLIND_JOINTS_NAMES // a value belongs to the joint that its name says
 };
 
 #ifdef ACTD_BLIND

@@ -177,10 +177,11 @@ struct board {
     struct joints_mark joint_mark;
     int n_cameras;
     struct camera_mark camera[POLICY_MAX_CAMERAS];
-    struct ring commands;               // struct command, loop -> bus
-    int command_fd;                     // eventfd: the loop writes it after each command
-    struct ring chunks;                 // struct chunk, infer -> loop
-    _Atomic uint32_t requests;          // board_request bits, taken by the loop
+    struct ring commands;          // struct command, loop -> bus
+    _Atomic uint64_t lost_command; // sequence of the newest one taken that did not leave
+    int command_fd;                // eventfd: the loop writes it after each command
+    struct ring chunks;            // struct chunk, infer -> loop
+    _Atomic uint32_t requests;     // board_request bits, taken by the loop
     _Atomic uint32_t policy_failures;   // inferences failed in a row
     _Atomic int64_t inferring_since_ns; // 0 = no inference is being made
     _Atomic int starved;                // enum board_starved

@@ -35,6 +35,8 @@ void camera_stop(struct camera *c);
 // the default), and the flag that says that the arm may move: while it does, the sender's
 // clock is not learned anew (NULL, the default: it never may).
 void camera_declare(struct camera *c, double rate_hz, const _Atomic bool *armed);
+// plain. Likewise: the one size that frames may have; 0, the default, takes any.
+void camera_expect(struct camera *c, int width, int height);
 
 // io: the bus. A whole message as received; copies it, maps its stamp, updates the mark.
 // Never waits: three buffers, one writer, one reader. Refused messages are counted. True

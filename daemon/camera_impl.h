@@ -27,6 +27,7 @@ struct camera_pixels {
 struct camera {
     struct camera_mark *mark;
     ns_t latency_ns;           // exposure to stamp
+    int width, height;         // that every frame must have, 0 = any
     const _Atomic bool *armed; // NULL = never
     struct codec_stamp stamp;  // bus, and so are
     struct content content;    // of accepted frames

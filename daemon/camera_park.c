@@ -5,6 +5,7 @@
 
 #include "daemon/blind.h"
 #include "daemon/camera_impl.h"
+#include "daemon/codec_impl.h"
 
 static void count(_Atomic uint64_t *counter)
 {
@@ -109,6 +110,23 @@ static void judge_pace(struct camera *c, ns_t received_ns)
                           memory_order_relaxed);
 }
 
+void camera_expect(struct camera *c, int width, int height)
+{
+    c->width = width;
+    c->height = height;
+}
+
+static enum codec_verdict check_size(const struct camera *c, struct codec *codec,
+                                     const struct codec_frame *f)
+{
+    if (c->width == 0 || (f->width == c->width && f->height == c->height))
+        return CODEC_OK;
+    return codec_refuse(codec, CODEC_BAD_SIZE,
+                        "%dx%d, but the policy takes %dx%d: set the camera, or "
+                        "policy.resize",
+                        f->width, f->height, c->width, c->height);
+}
+
 bool camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
                  ns_t received_ns)
 {
@@ -116,6 +134,8 @@ bool camera_park(struct camera *c, struct codec *codec, const void *data, size_t
     enum codec_verdict v = codec_frame(codec, data, size, &r->frame);
     ns_t capture_ns;
 
+    if (v == CODEC_OK)
+        v = check_size(c, codec, &r->frame);
     if (v != CODEC_OK) {
         if (!BLIND(BLIND_CAMERA_FORM))
             refuse(c, codec, v);

@@ -1,50 +1,63 @@
 // chunks: overlapping chunks of actions become one target per tick.
 //
-// A chunk is the rows of one inference. Row k is meant for anchor + k * step and is good for
-// one step, so a chunk covers [anchor, anchor + rows * step): between rows it is interpolated,
-// during the last step the last row is held, after that it is never used again. Which rows of
-// a late chunk are skipped follows from the clock alone; no latency estimate is involved.
-// Rows beyond the horizon (cfg.rows) are not even looked at.
+// A chunk is the rows of one inference. Row k is meant for anchor + k * step and is good
+// for one step, so a chunk covers [anchor, anchor + rows * step): between rows it is
+// interpolated, during the last step the last row is held, after that it is never used
+// again. Which rows of a late chunk are skipped follows from the clock alone; no latency
+// estimate is involved. Rows beyond the horizon (cfg.rows) are not even looked at.
 //
-// Every interpolation passes through the rows. hold is still in between. linear has one slope
-// per step, so the velocity steps at each row, to 0 at the last one. cubic (Catmull-Rom, one-
-// sided at row 0) is C1 over the whole chunk: it comes to rest in the last row.
+// Every interpolation passes through the rows. hold is still in between. linear has one
+// slope per step, so the velocity steps at each row, to 0 at the last one. cubic
+// (Catmull-Rom, one-sided at row 0) is C1 over the whole chunk: it comes to rest in the
+// last row.
 //
 // All blend modes are one fold over the live chunks that cover `now`, oldest first:
 //
 //   value = chunk_0(now);   value += s_j * (chunk_j(now) - value)   for j = 1, 2, …
 //
 //   replace, latest_only        s = 1
-//   crossfade                   s = smoothstep((now - shown_j) / fade), fade cut to what the
-//                               chunk before still covers
-//   weighted_average 0.7, average 0.5, conservative 0.3 (LeRobot async_inference; old gets 1-s)
-//   ensemble                    s = w_i / (w_0 + … + w_i), w_i = exp(-m i), i counts the covering
-//                               chunks from the oldest (ACT; LeRobot ACTTemporalEnsembler)
+//   crossfade                   s = smoothstep((now - shown_j) / fade), fade cut to what
+//                               the chunk before still covers
+//   weighted_average            s = 0.7 (LeRobot async_inference; the old get 1 - s)
+//   average                     s = 0.5 (as well)
+//   conservative                s = 0.3 (as well)
+//   ensemble                    s = w_i / (w_0 + … + w_i), w_i = exp(-m i), i counts the
+//                               covering chunks from the oldest (ACT; LeRobot
+//                               ACTTemporalEnsembler)
 //
-// A chunk that is about to end leaves over its last step: its presence p falls from 1 to 0 in a
-// line, where others go on its share with it, so that its end is not a step of the target (at a
-// policy tick, a whole row, its share is still whole and the result equals the references').
-// Where the newest replaces the others whole, they are not gone back to when it ends.
+// A chunk that is about to end leaves over its last step: its presence p falls from 1 to
+// 0 in a line, where others go on its share with it, so that its end is not a step of the
+// target (at a policy tick, a whole row, its share is still whole and the result equals
+// the references'). Where the newest replaces the others whole, they are not gone back to
+// when it ends.
 //
-// How far the target may jump when a chunk comes into view or goes, where two chunks differ by
-// at most D at any time (cubic: 1.25 times what their rows differ by) and V in their slopes. p
-// is 1, but in a chunk's last step; P is the largest p of the chunks that were there:
+// How far the target may jump when a chunk comes into view or goes, where two chunks
+// differ by at most D at any time (cubic: 1.25 times what their rows differ by) and V in
+// their slopes. p is 1, but in a chunk's last step; P is the largest p of the chunks that
+// were there:
 //
-//                     comes, rad          comes, rad/s               goes, rad
-//   replace           D                   V                          0
-//   latest_only       D                   V                          0
-//   crossfade         0                   0                          0
-//   weighted_average  0.7p/(0.7p+0.3P) D  same share of V, and of D  0
-//   average           0.5p/(0.5p+0.5P) D  per step while a chunk     0
-//   conservative      0.3p/(0.3p+0.7P) D  is in its last step        0
-//   ensemble          w_new p/Σ(w p) D    (in all four)              0
-//   blend = false     D                   0                          D, if it was the newest
+//                     comes, rad     comes, rad/s            goes, rad
+//   replace           D              V                       0
+//   latest_only       D              V                       0
+//   crossfade         0              0                       0
+//   weighted_average  s D            s V + (|s'| + s g) D    0      s = 0.7p/(0.7p+0.3P)
+//   average           s D            s V + (|s'| + s g) D    0      s = 0.5p/(0.5p+0.5P)
+//   conservative      s D            s V + (|s'| + s g) D    0      s = 0.3p/(0.3p+0.7P)
+//   ensemble          s D            s V + (|s'| + s g) D    0      s = w_new p/Σ(w p)
+//   blend = false     D              0                       D, if it was the newest
 //
-// crossfade: with a fade_ns of 0 as replace. Where the oldest chunk gives way at capacity, that
-// adds its share of D. What the jump was is in chunk_target, per joint. (Tested in every mode.)
+// s' and g are 0 but while a chunk is in its last step, where shares move and the target
+// with them: s' is the slope of s in 1/s, g half the sum of |slope| of the old chunks'
+// shares among themselves (half, since they add up to 1). An average of share a whose one
+// side alone is in its last step has |s'| <= max(a/(1-a), (1-a)/a) per step: 1 for
+// 0.5, 2.4 for 0.7 and 0.3.
 //
-// A joint with blend = false always takes the newest chunk and is not interpolated (grippers).
-// chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
+// crossfade: with a fade_ns of 0 as replace. Where the oldest chunk gives way at
+// capacity, that adds its share of D. What the jump was is in chunk_target, per joint.
+// (Tested in every mode.)
+//
+// A joint with blend = false always takes the newest chunk and is not interpolated
+// (grippers). chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
 #ifndef ACTD_CHUNKS_H
 #define ACTD_CHUNKS_H
 
@@ -118,8 +131,8 @@ struct chunk_target {
     double row;     // place inside the newest chunk, in rows
     ns_t oldest_ns; // capture time of the oldest frame behind it
     int blended;    // chunks that took part
-    // Jump of the target because chunks came into view in this tick (or gave way to them):
-    // the difference between with and without, per joint; 0 in all other ticks.
+    // Jump of the target because chunks came into view in this tick (or gave way to
+    // them): the difference between with and without, per joint; 0 in all other ticks.
     double seam[ACTD_MAX_JOINTS];     // rad
     double seam_vel[ACTD_MAX_JOINTS]; // rad/s
     double seam_max;                  // rad: the largest over the blended joints
@@ -130,22 +143,22 @@ struct chunks; // opaque, allocated by chunks_init
 int chunks_init(struct chunks **out, const struct chunks_config *cfg); // plain
 void chunks_free(struct chunks *q);                                    // plain
 
-// Takes a copy. The verdict is counted. The chunk comes into view with the next chunks_target
-// at or after its row 0.
+// Takes a copy. The verdict is counted. The chunk comes into view with the next
+// chunks_target at or after its row 0.
 enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now);
 // Of the last chunk that was not finite or out of range.
 struct chunk_culprit chunks_culprit(const struct chunks *q);
 
-// The target at `now`, which never goes back. 0, -ENODATA when no live chunk covers now, -ESTALE when one would but
-// its observation is older than max_age.
+// The target at `now`, which never goes back. 0, -ENODATA when no live chunk covers now,
+// -ESTALE when one would but its observation is older than max_age.
 int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out);
 
-// Before anything is executed: what the newest chunk wants first (its row 0). 0, -ENODATA or
-// -ESTALE as above.
+// Before anything is executed: what the newest chunk wants first (its row 0). 0, -ENODATA
+// or -ESTALE as above.
 int chunks_first(const struct chunks *q, ns_t now, struct chunk_target *out);
 
-// Execution begins now: only the newest chunk stays, and its row 0 is for now (before anything
-// has been executed nothing is skipped). 0 or -ENODATA.
+// Execution begins now: only the newest chunk stays, and its row 0 is for now (before
+// anything has been executed nothing is skipped). 0 or -ENODATA.
 int chunks_begin(struct chunks *q, ns_t now);
 
 // Forgets all chunks and what was newest; the counts stay.

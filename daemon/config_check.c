@@ -155,6 +155,22 @@ static int resolve_directory(const struct checker *c)
     return 0;
 }
 
+// 0 means the default; less than a microsecond nobody means.
+static int check_deadlines(const struct checker *c)
+{
+    const double ms[] = {c->cfg->deadlines.wakeup_ms, c->cfg->deadlines.tick_ms,
+                         c->cfg->deadlines.chunk_latency_ms,
+                         c->cfg->deadlines.sensor_age_ms};
+    const char *const key[] = {"wakeup_ms", "tick_ms", "chunk_latency_ms",
+                               "sensor_age_ms"};
+
+    for (int i = 0; i < 4; i++)
+        if (ms[i] > 0 && ms[i] < 0.001)
+            return refuse_at(c, "deadlines", "", key[i],
+                             "expected 0 (the default) or at least 0.001 ms");
+    return 0;
+}
+
 static int check_black_box(const struct checker *c)
 {
     const char *d = c->cfg->black_box.directory;
@@ -299,6 +315,7 @@ int config_check(struct config *cfg, const struct ytree *tree, struct config_err
     cfg->policy.threads = count_threads(cfg->policy.threads);
     rc = rc ? rc : choose_runtime(&c);
     rc = rc ? rc : check_black_box(&c);
+    rc = rc ? rc : check_deadlines(&c);
     rc = rc ? rc : check_joints(&c);
     rc = rc ? rc : check_cameras(&c);
     rc = rc ? rc : fill_endpoints(&c);

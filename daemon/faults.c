@@ -35,7 +35,7 @@ static void count(struct fault_count *c, bool new, uint64_t tick)
     c->last_tick = tick;
 }
 
-uint64_t faults_update(struct faults *f, uint64_t conditions, bool moving, uint64_t tick)
+uint64_t faults_update(struct faults *f, uint64_t conditions, bool stops, uint64_t tick)
 {
     uint64_t stopping, there = reasons_of(conditions, &stopping);
     uint64_t came = there & ~f->active;
@@ -45,7 +45,7 @@ uint64_t faults_update(struct faults *f, uint64_t conditions, bool moving, uint6
             count(&f->of[r], (came >> r) & 1, tick);
     f->active = there;
     f->stopping = stopping;
-    if (moving)
+    if (stops)
         f->latched |= stopping;
     return came;
 }

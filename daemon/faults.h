@@ -1,6 +1,6 @@
 // faults: what is remembered of each fault, by reason: whether it is there now, whether it is
-// latched, how often it came and when. A fault that stops the arm latches the moment it is seen
-// in motion; only a reset that finds it gone opens the latch. Pure but for struct faults; no
+// latched, how often it came and when. A fault that stops the arm latches the moment it does;
+// only a reset that finds it gone opens the latch. Pure but for struct faults; no
 // clock: ticks are numbers. Everything here is rt.
 #ifndef ACTD_FAULTS_H
 #define ACTD_FAULTS_H
@@ -22,9 +22,9 @@ struct faults {
     struct fault_count of[LADDER_REASONS];
 };
 
-// One tick. moving: as it was when the conditions were judged (ladder_moving, or STOPPING).
+// One tick. stops: the ladder stops in it, or goes on to; then what stops the arm latches.
 // Returns the reasons (bits) that came up in this tick.
-uint64_t faults_update(struct faults *f, uint64_t conditions, bool moving, uint64_t tick);
+uint64_t faults_update(struct faults *f, uint64_t conditions, bool stops, uint64_t tick);
 
 // A reason that has no condition of its own (an expired HOLD, an operator's stop): latched as
 // well. REASON_NONE is ignored.

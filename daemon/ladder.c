@@ -79,6 +79,9 @@ static const struct row table[] = {
     {MOVING, ANY, FAULT_SELF | FAULT_ARM, 0, LADDER_STOPPING, BY_CAUSE},
     {SINCE_ARMED, ANY, FAULT_DRIVE, 0, LADDER_STOPPING, BY_CAUSE},
     {IDLE | MOVING, ANY, C(REQ_STOP), 0, LADDER_STOPPING, REASON_OPERATOR},
+    // Whoever made a wrong command at rest must not be armed. (A stall or a gap at rest is told,
+    // and 50 fresh ticks lie between it and the next arming.)
+    {IDLE, ANY, C(GATE), 0, LADDER_STOPPING, BY_CAUSE},
     {S(HOLD), ANY, C(HOLD_EXPIRED), 0, LADDER_STOPPING, BY_CAUSE},
     {SINCE_ARMED | S(HOMING), ANY, C(REQ_DISARM), 0, LADDER_DISARMING, REASON_OPERATOR},
     // What may pass by itself. APPROACH without rows waits in place: it has no time to lose.

@@ -111,7 +111,35 @@ static void start_from_measured(struct loop *l)
         pose[i] =
             fmin(fmax(l->joints.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
     guard_reset(&l->guard, pose);
-    l->sent = l->guard;
+    l->sent = l->left = l->guard;
+}
+
+// Is the arm measured somewhere else than where it is held?
+static bool moved_away(const struct loop *l)
+{
+    const struct guard_limits *lim = &l->cfg.limits;
+
+    for (int i = 0; i < l->cfg.joints; i++) {
+        double bound = fmin(LOOP_MOVED, (lim->max[i] - lim->min[i]) / 10);
+
+        if (fabs(l->joints.pos[i] - l->guard.pos[i]) >
+            fmax(bound, l->cfg.following_error[i]))
+            return true;
+    }
+    return false;
+}
+
+// Before the first arming: the pose that was measured first, until the arm was moved.
+static void hold_measured(struct loop *l)
+{
+    if (l->held && l->joints.number != l->away_number)
+        l->away = moved_away(l) ? l->away + 1 : 0;
+    l->away_number = l->joints.number;
+    if (l->held && l->away < LOOP_MOVED_SAMPLES)
+        return;
+    start_from_measured(l);
+    l->held = true;
+    l->away = 0;
 }
 
 static void enter(struct loop *l, enum ladder_state to, ns_t now)
@@ -182,26 +210,29 @@ static void note(struct loop *l, uint64_t tick, enum ladder_state from)
     e->value = l->culprit.value;
 }
 
-// Is an arm that is in this state one that may be in motion?
-static bool in_motion(enum ladder_state s)
-{
-    return ladder_moving(s) || s == LADDER_STOPPING;
-}
-
-// Latches and their opening. What the ladder stopped for is latched even where it has no
-// condition of its own, as an expired HOLD or an operator's stop.
+// Latches and their opening. A fault latches when the ladder stops for it, or while it stops; what
+// it stopped for latches even where it has no condition of its own, as an expired HOLD or an
+// operator's stop.
 static void remember(struct loop *l, uint64_t tick, enum ladder_state from,
                      struct ladder_step step)
 {
-    (void)faults_update(&l->faults, l->conditions, in_motion(from), tick);
-    if (step.state != from &&
-        (step.state == LADDER_STOPPING || step.state == LADDER_ESTOP))
+    bool stops = step.state == LADDER_STOPPING || step.state == LADDER_ESTOP;
+
+    (void)faults_update(&l->faults, l->conditions, stops, tick);
+    if (stops && step.state != from)
         faults_latch(&l->faults, step.reason);
     if ((l->requests & LADDER_C_REQ_RESET) && step.state == LADDER_WAITING) {
         (void)faults_reset(&l->faults);
         for (int b = 0; b < BOARD_BUDGETS; b++)
             budget_forgive(&l->budget[b]);
     }
+}
+
+// May the arm be in motion?
+static bool in_motion(const struct loop *l)
+{
+    return ladder_moving(l->state) || l->state == LADDER_STOPPING ||
+           (l->state == LADDER_ESTOP && !guard_at_rest(&l->guard));
 }
 
 static void decide(struct loop *l, uint64_t tick, ns_t now)
@@ -219,10 +250,7 @@ static void decide(struct loop *l, uint64_t tick, ns_t now)
     explain(l, step, moved, l->conditions);
     if (moved)
         note(l, tick, from);
-    atomic_store_explicit(&l->board->armed,
-                          in_motion(l->state) ||
-                              (l->state == LADDER_ESTOP && !guard_at_rest(&l->guard)),
-                          memory_order_relaxed);
+    atomic_store_explicit(&l->board->armed, in_motion(l), memory_order_relaxed);
 }
 
 // ---- command ---------------------------------------------------------------------------------
@@ -313,16 +341,32 @@ static bool pass_gate(struct loop *l)
     return false;
 }
 
+// A command that the bus took and did not send (too old, cut by the monitor) was never made: the
+// next step is from the one before.
+static void find_lost(struct loop *l)
+{
+    uint64_t lost = atomic_load_explicit(&l->board->lost_command, memory_order_acquire);
+
+    if (lost == l->lost)
+        return;
+    l->lost = lost;
+    if (lost == l->report.commands)
+        l->guard = l->sent = l->left;
+}
+
 // Fills l->command. False when nothing may be published in this tick.
 static bool make_command(struct loop *l, ns_t now)
 {
     struct guard_result r;
 
     l->gate = GATE_PASSED;
-    if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale)))
+    if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale))) {
+        l->held = false;
         return false;
+    }
+    find_lost(l);
     if (!l->armed_before)
-        start_from_measured(l);
+        hold_measured(l);
     move(l, &r);
     fill(l, &r, now);
     return pass_gate(l);
@@ -340,13 +384,16 @@ static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
     c->made_ns = done;
     c->margin_ns = deadline - done;
     c->lateness_ns = lateness;
-    if (!ring_push(&l->board->commands, c)) {
-        // Nobody will see it: the next step is from the last one sent.
+    // One at a time: of several that wait only the newest could leave, and the step to it would
+    // be as long as all of theirs. The next one is from the last that was handed over.
+    if ((!ring_empty(&l->board->commands) && !BLIND(BLIND_OUTBOX_NEWEST)) ||
+        !ring_push(&l->board->commands, c)) {
         l->guard = l->sent;
         l->report.commands_dropped++;
         return false;
     }
     l->report.commands++;
+    l->left = l->sent;
     l->sent = l->guard;
     budget_add(&l->budget[BOARD_SENSOR], done - l->joints.capture_ns, tick);
     // Full (2^64 - 2 unread wake-ups) is the only refusal, and then the bus is awake anyway.
@@ -356,28 +403,17 @@ static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
 
 // ---- the tick --------------------------------------------------------------------------------
 
-// Of the n ticks that were skipped since the last one ran, those that missed the budget: tick i of
-// them would have woken i periods less late than that one. A budget of a period or less is missed
-// by whatever is skipped.
-static uint64_t skipped_late(const struct loop *l, uint64_t n)
-{
-    ns_t limit = l->budget[BOARD_WAKEUP].limit_ns, over = l->last_lateness_ns - limit;
-    uint64_t late = over > 0 ? (uint64_t)(over / l->period_ns) : 0;
-
-    return limit <= l->period_ns || late > n ? n : late;
-}
-
+// A tick that was skipped has missed, whatever the budget: what is lost is lost.
 static void count_tick(struct loop *l, uint64_t tick, ns_t now, ns_t lateness_ns)
 {
     if (l->ran && tick > l->last_tick + 1)
-        budget_skip(&l->budget[BOARD_WAKEUP], skipped_late(l, tick - l->last_tick - 1));
+        budget_skip(&l->budget[BOARD_WAKEUP], tick - l->last_tick - 1);
     budget_add(&l->budget[BOARD_WAKEUP], lateness_ns, tick);
     l->report.ticks_run++;
     l->report.skipped = tick + 1 - l->report.ticks_run;
     l->report.tick = tick;
     l->last_tick = tick;
     l->last_now_ns = now;
-    l->last_lateness_ns = lateness_ns;
     l->stalls_known = l->stalls;
     l->ran = true;
     atomic_store_explicit(&l->board->ticks, l->report.ticks_run, memory_order_release);

@@ -3,9 +3,10 @@
 // own: the time of a tick is an argument, so a test or a replay can own it.
 //
 // What is published: as soon as a joint state has been seen, one command per tick, moving or
-// not. Before the first arming that is the measured pose, and nothing at all while that pose
-// lies outside the limits or is too old to be true: the arm may have been moved by hand since.
-// Afterwards, when idle, it is the last commanded pose. Arming starts from the measured one.
+// not. Before the first arming that is the pose that was measured first (anew after the arm was
+// moved by hand), and nothing at all while the measured pose lies outside the limits or is too old
+// to be true. Afterwards, when idle, it is the last commanded pose. Arming starts from the
+// measured one.
 //
 // loop_new, loop_free (loop_init.c) and the thread (loop_thread.c) are plain; loop_tick is rt.
 #ifndef ACTD_LOOP_H

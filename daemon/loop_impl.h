@@ -2,17 +2,24 @@
 #ifndef ACTD_LOOP_IMPL_H
 #define ACTD_LOOP_IMPL_H
 
+#include <pthread.h>
+
 #include "daemon/gate.h"
 #include "daemon/loop.h"
 
 #define LOOP_LIMIT_SLACK \
     0.002 // rad: a joint may rest this far beyond its limit, as measured
 #define LOOP_APPROACH_NS \
-    (30 * NS_PER_S)          // an approach that has not arrived by then is given up
-#define LOOP_FAR_OUT     0.1 // rad: and further out than this it has not overshot, it is lost
-#define LOOP_BAD_JOINTS  3 // joint states refused in a row: stop
-#define LOOP_BAD_CHUNKS  2 // chunks in a row that are not finite, or out of range: stop
-#define LOOP_BAD_TARGETS 5 // ticks in a row with such a target: stop
+    (30 * NS_PER_S)      // an approach that has not arrived by then is given up
+#define LOOP_FAR_OUT 0.1 // rad: and further out than this it has not overshot, it is lost
+// An arm that was never armed is held where it was first seen, for a servo that droops under its
+// load would follow its own measurement down. One that lies further away for so many samples in a
+// row was moved by hand.
+#define LOOP_MOVED         0.1 // rad, or a tenth of the joint's range
+#define LOOP_MOVED_SAMPLES 10
+#define LOOP_BAD_JOINTS    3 // joint states refused in a row: stop
+#define LOOP_BAD_CHUNKS    2 // chunks in a row that are not finite, or out of range: stop
+#define LOOP_BAD_TARGETS   5 // ticks in a row with such a target: stop
 #define LOOP_WINDOW_LEAST \
     10 // samples that a budget looks back over: of chunks, and of a loop below 20 Hz
 #define LOOP_FAILURES 3 // failed inferences in a row: stop
@@ -28,7 +35,9 @@ struct loop {
     ns_t period_ns;
     struct chunks *chunks;
     struct guard guard;
-    struct guard sent; // as it was with the last command that left
+    struct guard sent; // as it was with the last command that was handed over,
+    struct guard left; // and with the one before, which has certainly left
+    uint64_t lost;     // sequence of the last one that was found not to have left
 
     // Inputs of this tick.
     bool joints_seen;
@@ -43,6 +52,9 @@ struct loop {
     enum ladder_state state;
     enum ladder_reason reason;
     bool armed_before;      // since start: the idle pose is then the last commanded one
+    bool held;              // before that: the pose that was measured first
+    int away;               // joint samples in a row that lie too far from it
+    uint64_t away_number;   // the last one looked at
     bool approached;        // since arming
     enum gate_verdict gate; // of the last tick
     int gate_joint;
@@ -59,7 +71,7 @@ struct loop {
     struct culprit culprit; // behind `reason`, as it was when that came up
     bool ran;               // at least one tick
     uint64_t last_tick;
-    ns_t last_now_ns, last_lateness_ns;
+    ns_t last_now_ns;
     uint32_t stalls_known; // as of the last tick
     uint64_t conditions;   // of this tick
 
@@ -76,5 +88,15 @@ uint64_t loop_conditions(struct loop *l, ns_t now);
 // loop_report.c: what is told of this tick, to the board and to the black box. rt.
 void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
                       bool published);
+
+// The thread around loop_tick: loop_thread.c makes it and ends it.
+struct loop_thread {
+    struct loop *loop;
+    pthread_t thread;
+    _Atomic bool stop;
+};
+
+// loop_run.c: ticks until `stop`. arg is a struct loop_thread. rt.
+void *loop_run(void *arg);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/blind.h"
 #include "daemon/loop_impl.h"
 
 static bool positive(double x)
@@ -38,17 +37,6 @@ static void copy_hard_range(struct loop *l)
 {
     memcpy(l->cfg.chunks.hard_min, l->guard.lim.hard_min, sizeof l->guard.lim.hard_min);
     memcpy(l->cfg.chunks.hard_max, l->guard.lim.hard_max, sizeof l->guard.lim.hard_max);
-}
-
-// In a build that tests the tests.
-static void unlimit(struct guard_limits *l)
-{
-    for (int i = 0; i < l->n; i++) {
-        l->velocity[i] = l->acceleration[i] = 1e9;
-        l->jerk[i] = 0;
-        l->min[i] = -1e9;
-        l->max[i] = 1e9;
-    }
 }
 
 // A budget that is not given is never missed.
@@ -91,8 +79,6 @@ int loop_new(struct loop **out, const struct loop_config *cfg, struct board *boa
     l->report.mode = l->state;
     l->report.reason = l->reason;
     guard_init(&l->guard, &cfg->limits, (double)l->period_ns / (double)NS_PER_S);
-    if (BLIND(BLIND_GUARD))
-        unlimit(&l->guard.lim);
     init_budgets(l);
     copy_hard_range(l);
     rc = chunks_init(&l->chunks, &l->cfg.chunks);

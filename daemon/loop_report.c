@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/blind.h"
 #include "daemon/loop_impl.h"
 
 static void report_seams(struct loop *l)
@@ -113,7 +114,9 @@ static enum ladder_reason evident(const struct loop *l)
     bool stopped = l->report.events > 0 && e->tick == l->last_tick &&
                    (e->to == LADDER_STOPPING || e->to == LADDER_ESTOP);
 
-    return stopped && e->reason != REASON_OPERATOR ? e->reason : REASON_NONE;
+    return stopped && e->reason != REASON_OPERATOR && !BLIND(BLIND_BLACKBOX)
+               ? e->reason
+               : REASON_NONE;
 }
 
 static void record(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,

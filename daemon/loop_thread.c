@@ -1,35 +1,11 @@
-// The thread around loop_tick: sleeps to absolute deadlines, keeps the phase, counts what it
-// misses. All it asks of the kernel per tick is clock_nanosleep and the loop's eventfd write.
+// The start and the end of the thread around loop_tick; loop_run.c is what it does.
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "daemon/loop_impl.h"
 #include "daemon/rt.h"
-
-struct loop_thread {
-    struct loop *loop;
-    pthread_t thread;
-    _Atomic bool stop;
-};
-
-static void *run(void *arg)
-{
-    struct loop_thread *t = arg;
-    struct schedule s;
-
-    schedule_start(&s, clock_now_ns() + t->loop->period_ns, t->loop->period_ns);
-    while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
-        ns_t now;
-
-        if (clock_sleep_until(s.next_ns) != 0)
-            break; // EINVAL alone is left, for a time that can not be
-        now = clock_now_ns();
-        loop_tick(t->loop, s.tick, now, schedule_woke(&s, now), clock_now_ns);
-        schedule_advance(&s, clock_now_ns());
-    }
-    return NULL;
-}
 
 int loop_thread_start(struct loop_thread **out, struct loop *l,
                       const struct loop_thread_config *cfg, char granted[64])
@@ -46,7 +22,7 @@ int loop_thread_start(struct loop_thread **out, struct loop *l,
     if (t == NULL)
         return -ENOMEM;
     t->loop = l;
-    rc = rt_thread_start(&t->thread, &spec, run, t, granted);
+    rc = rt_thread_start(&t->thread, &spec, loop_run, t, granted);
     if (rc != 0) {
         free(t);
         return rc;

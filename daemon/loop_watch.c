@@ -314,16 +314,28 @@ static uint64_t watch_policy(struct loop *l)
 
 // ---- the loop itself -------------------------------------------------------------------------
 
+// At home the arm itself must be, as near as its droop allows.
+static bool at_home(const struct loop *l)
+{
+    for (int i = 0; i < l->cfg.joints; i++) {
+        double bound = l->cfg.following_error[i];
+
+        if (fabs(l->joints.pos[i] - l->cfg.home[i]) > (bound > 0 ? bound : LOOP_MOVED))
+            return false;
+    }
+    return guard_at_rest(&l->guard);
+}
+
 // Arrived: the command, not the measured pose, is within tolerance of what the limits leave of
 // the goal. An arm that sags under its load still arrives; one that does not follow at all is
-// the following error's business. HOMING must also have come to rest.
+// the following error's business. HOMING must also have come to rest, and be there.
 static bool at_target(const struct loop *l)
 {
     bool homing = l->state == LADDER_HOMING;
     const double *goal = loop_goal(l);
 
     if (goal == NULL || (!homing && l->state != LADDER_APPROACH) ||
-        (homing && !guard_at_rest(&l->guard)))
+        (homing && !at_home(l)))
         return false;
     for (int i = 0; i < l->cfg.joints; i++) {
         double want = fmin(fmax(goal[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
@@ -385,6 +397,13 @@ static uint64_t watch_self(struct loop *l, ns_t now)
     return c;
 }
 
+static uint64_t requests(const struct loop *l)
+{
+    if (BLIND(BLIND_RESET) && (l->requests & LADDER_C_REQ_ARM))
+        return l->requests | LADDER_C_REQ_RESET;
+    return l->requests;
+}
+
 uint64_t loop_conditions(struct loop *l, ns_t now)
 {
     const uint64_t away = LADDER_C_JOINTS_MISSING | LADDER_C_JOINTS_LATE |
@@ -405,5 +424,5 @@ uint64_t loop_conditions(struct loop *l, ns_t now)
     if (l->live && l->fresh >= l->cfg.fresh_ticks)
         c |= LADDER_C_STREAMS_FRESH;
     return c | watch_following(l) | watch_policy(l) | watch_budgets(l) |
-           watch_self(l, now) | l->requests;
+           watch_self(l, now) | requests(l);
 }

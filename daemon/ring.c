@@ -7,6 +7,12 @@ static void *element(const struct ring *r, uint64_t i)
     return r->data + (size_t)(i & r->mask) * r->stride;
 }
 
+bool ring_empty(const struct ring *r)
+{
+    return atomic_load_explicit(&r->head, memory_order_relaxed) ==
+           atomic_load_explicit(&r->tail, memory_order_acquire);
+}
+
 void *ring_reserve(struct ring *r)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);

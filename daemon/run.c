@@ -161,6 +161,10 @@ static int plumb(struct daemon *d)
     for (int i = 0; i < d->cfg.n_cameras && r == 0; i++)
         r = camera_start(&d->camera[i], d->cfg.camera[i].name, &d->board.camera[i],
                          d->cfg.camera[i].latency_ms);
+    for (int i = 0; i < d->info->n_cameras && r == 0; i++)
+        if (d->cfg.policy.resize == POLICY_RESIZE_REFUSE)
+            camera_expect(d->camera[d->binding.camera_of[i]], d->info->camera[i].width,
+                          d->info->camera[i].height);
     if (r) {
         snprintf(d->err.text, sizeof d->err.text, "cannot set up the streams: %s",
                  strerror(-r));

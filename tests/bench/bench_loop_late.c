@@ -11,7 +11,7 @@
 
 #include "daemon/rt.h"
 #include "tests/bench/bench_loop.h"
-#include "tests/hygiene/loop_world.h"
+#include "tests/hygiene/full_loop.h"
 
 // ---- cyclictest ------------------------------------------------------------------------------
 

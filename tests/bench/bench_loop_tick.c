@@ -10,7 +10,7 @@
 
 #include "daemon/rt.h"
 #include "tests/bench/bench_loop.h"
-#include "tests/hygiene/loop_world.h"
+#include "tests/hygiene/full_loop.h"
 
 #define TICK_NS (5 * NS_PER_MS)
 #define WARM    400 // ticks to be in RUNNING with four chunks

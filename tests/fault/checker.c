@@ -180,9 +180,29 @@ static void judge_words(struct checker *c, const struct checker_command *m, int 
     c->sequence = m->sequence;
 }
 
+static void remember(struct checker *c)
+{
+    memcpy(c->before.pos, c->pos, sizeof c->pos);
+    memcpy(c->before.vel, c->vel, sizeof c->vel);
+    memcpy(c->before.acc, c->acc, sizeof c->acc);
+    c->before.mode = c->command_mode;
+}
+
+void checker_lost(struct checker *c, uint64_t sequence)
+{
+    if (sequence != c->sequence)
+        return;
+    memcpy(c->pos, c->before.pos, sizeof c->pos);
+    memcpy(c->vel, c->before.vel, sizeof c->vel);
+    memcpy(c->acc, c->before.acc, sizeof c->acc);
+    c->command_mode = c->before.mode;
+}
+
 static void judge_command(struct checker *c, const struct checker_tick *t)
 {
     const struct checker_command *m = t->command;
+
+    remember(c);
 
     judge_words(c, m, t->mode);
     if (!all_numbers(c, m)) {
@@ -211,6 +231,12 @@ static void start_from_measured(struct checker *c, const struct checker_tick *t)
     }
 }
 
+// Is this command another place than the one before?
+static bool elsewhere(const struct checker *c, const struct checker_command *m)
+{
+    return memcmp(m->pos, c->pos, (size_t)c->cfg.joints * sizeof *m->pos) != 0;
+}
+
 void checker_tick(struct checker *c, const struct checker_tick *t)
 {
     int from = c->mode;
@@ -223,7 +249,7 @@ void checker_tick(struct checker *c, const struct checker_tick *t)
         c->armed = true;
         c->command_mode = from;
     }
-    if (!c->armed && t->command) // the arm is moved by hand: commands follow
+    if (!c->armed && t->command && elsewhere(c, t->command)) // it was moved by hand
         start_from_measured(c, t);
     if (t->command)
         judge_command(c, t);

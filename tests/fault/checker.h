@@ -119,6 +119,8 @@ void checker_chunk(struct checker *c, uint64_t id, int64_t anchor_ns, int rows,
 void checker_tick(struct checker *c, const struct checker_tick *t);
 // A published command leaves for the driver, with what is left of its time to live.
 void checker_sent(struct checker *c, uint64_t sequence, int64_t ttl_ns, int64_t now);
+// It was taken on the way and will never arrive: the next one steps from the one before it.
+void checker_lost(struct checker *c, uint64_t sequence);
 // It has arrived there; its time to live is counted from now.
 void checker_received(struct checker *c, const struct checker_command *got, int64_t now);
 // The driver moves the arm by this command at `now`.

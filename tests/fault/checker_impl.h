@@ -48,6 +48,10 @@ struct checker {
 
     // Commands: as published last, backward differences over one nominal period.
     uint64_t sequence, received;
+    struct { // as of the command before, in case the newest never left
+        double pos[CHECKER_JOINTS], vel[CHECKER_JOINTS], acc[CHECKER_JOINTS];
+        int mode;
+    } before;
     double pos[CHECKER_JOINTS], vel[CHECKER_JOINTS], acc[CHECKER_JOINTS];
     double stop_from[CHECKER_JOINTS];            // rad/s when the stop began
     struct checker_life life[CHECKER_PUBLISHED]; // by sequence, the newest

@@ -49,6 +49,7 @@ static const char *configs(struct probe *p)
     const char *why = d ? NULL : "no corpus: run from the top of the tree";
     int n = 0;
 
+    probe_begin(p);
     for (struct dirent *e; d && !why && (e = readdir(d));) {
         const char *dot = strrchr(e->d_name, '.');
 

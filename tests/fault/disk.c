@@ -16,16 +16,25 @@ static struct {
     char dir[WORLD_PATH];
     struct blackbox *ring;
     struct blackbox_writer *writer;
-    int error; // what writes say; 0 = they work
-    uint64_t looked;
+    ns_t busy_until; // the writer's thread is in a write
 } box;
 
 static ssize_t seam(int fd, const void *data, size_t n)
 {
-    if (box.error == 0)
-        return write(fd, data, n);
-    errno = box.error;
-    return -1;
+    const struct world *w = world_current;
+    const struct injection *one =
+        injector_find(&w->injector, INJECT_DISK, 0, world_ordinal(w, w->now));
+
+    if (one && (one->verb == VERB_OFF || one->verb == VERB_GARBAGE)) {
+        errno = one->verb == VERB_OFF ? ENOSPC : EIO;
+        return -1;
+    }
+    if (one && one->verb == VERB_SLOW) {
+        ns_t from = box.busy_until > w->now ? box.busy_until : w->now;
+
+        box.busy_until = from + (ns_t)(one->magnitude * (double)NS_PER_MS);
+    }
+    return write(fd, data, n);
 }
 
 static void record(struct world_config *c)
@@ -63,20 +72,36 @@ static void look(struct world *w, uint64_t since)
 {
     if (since == 0)
         start_writer(w);
-    if (box.writer && since % LOOK_TICKS == 0)
+    if (box.writer && since % LOOK_TICKS == 0 && w->now >= box.busy_until)
         (void)blackbox_writer_poll(box.writer, w->now, false);
+}
+
+static void disk(struct world *w, uint64_t since, enum inject_verb verb, double magnitude)
+{
+    if (since == 0)
+        world_inject(w, (struct injection){.target = INJECT_DISK,
+                                           .verb = verb,
+                                           .ticks = 200,
+                                           .magnitude = magnitude});
+    look(w, since);
 }
 
 static void look_full(struct world *w, uint64_t since)
 {
-    box.error = since < 200 ? ENOSPC : 0;
-    look(w, since);
+    disk(w, since, VERB_OFF, 0);
 }
 
 static void look_broken(struct world *w, uint64_t since)
 {
-    box.error = since < 200 ? EIO : 0;
-    look(w, since);
+    disk(w, since, VERB_GARBAGE, 0);
+}
+
+// A second fault while the writer is still busy with the first.
+static void look_slow(struct world *w, uint64_t since)
+{
+    disk(w, since, VERB_SLOW, 300);
+    if (since == 60)
+        blackbox_trigger(box.ring, REASON_INTERNAL);
 }
 
 static struct blackbox_counts counts(void)
@@ -90,8 +115,7 @@ static struct blackbox_counts counts(void)
 
 static bool dumped(struct probe *p)
 {
-    (void)p;
-    return counts().dumped > 0;
+    return counts().dumped > 0 && p->w->now >= box.busy_until;
 }
 
 static bool failed(struct probe *p)
@@ -158,10 +182,21 @@ static const char *and_resumes(struct probe *p)
 
     if (why)
         return why;
-    box.error = 0;
     blackbox_trigger(box.ring, REASON_LOOP_STALLED);
     (void)blackbox_writer_poll(box.writer, p->w->now, false);
     return counts().dumped == 1 ? NULL : "it does not resume";
+}
+
+// Both faults are written, and nobody has waited for it.
+static const char *both_in_the_end(struct probe *p)
+{
+    struct blackbox_counts c = counts();
+
+    if (c.dumped != 2 || c.failed != 0)
+        return "not two dumps";
+    if (world_report(p->w)->skipped != p->before.skipped)
+        return "the loop noticed";
+    return NULL;
 }
 
 #define STALL                                                   \
@@ -172,14 +207,14 @@ static const char *and_resumes(struct probe *p)
 static const struct scenario of[] = {
     {.name = "black box of a stop",
      .bound = "a file within 100 ms",
-     .detector = BLIND_JOINTS_AGE,
+     .detector = BLIND_BLACKBOX,
      .configure = record,
      .inject = STALL,
      .act = look,
      .begins = stopping,
      .seen = dumped,
-     .least = 0,
-     .most = 20,
+     .least = 1,
+     .most = 1,
      .reason = REASON_JOINTS_STALE,
      .path = "HOLD STOPPING STOPPED",
      .stop_after = -1,
@@ -193,8 +228,8 @@ static const struct scenario of[] = {
      .act = look_full,
      .begins = stopping,
      .seen = failed,
-     .least = 0,
-     .most = 20,
+     .least = 1,
+     .most = 1,
      .reason = REASON_JOINTS_STALE,
      .path = "HOLD STOPPING STOPPED",
      .stop_after = -1,
@@ -208,13 +243,29 @@ static const struct scenario of[] = {
      .act = look_broken,
      .begins = stopping,
      .seen = failed,
-     .least = 0,
-     .most = 20,
+     .least = 1,
+     .most = 1,
      .reason = REASON_JOINTS_STALE,
      .path = "HOLD STOPPING STOPPED",
      .stop_after = -1,
      .recovery = STAYS,
      .check = and_resumes},
+    {.name = "black box, disk slow, 300 ms a write",
+     .bound = "whole, late; the loop goes on",
+     .detector = BLIND_BLACKBOX,
+     .configure = record,
+     .inject = STALL,
+     .act = look_slow,
+     .begins = stopping,
+     .seen = dumped,
+     .least = 60,
+     .most = 60,
+     .reason = REASON_JOINTS_STALE,
+     .path = "HOLD STOPPING STOPPED",
+     .stop_after = -1,
+     .settle = 1000,
+     .recovery = STAYS,
+     .check = both_in_the_end},
     {.name = "black box, its directory is none",
      .bound = "counted, told; the loop goes on",
      .detector = BLIND_DISK,

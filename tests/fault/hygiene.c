@@ -1,99 +1,42 @@
-// What the loop thread asks of the system in a million ticks with every kind of fault: nothing
-// but writes to the board's eventfd. The walks of property.c, but each tick runs on a thread of
-// its own under a seccomp filter; allocations are counted by thread, page faults read from /proc
-// once the arm has been armed. Linked with --wrap=loop_tick, which leads the world's ticks here.
+// What the loop thread asks of the system in a million ticks with every kind of fault:
+// nothing but writes to the board's eventfd. The walks of property.c, but each tick runs
+// on a thread of its own under a seccomp filter; allocations are counted by thread, page
+// faults read from /proc once the arm has been armed. Linked with --wrap=loop_tick, which
+// leads the world's ticks here.
 //
 //   hygiene [--seed S] [--schedules N] [--ticks T]
 //
-// Prints TAP. The thread that ticks and the one that turns the world take turns by one word and a
-// futex: that is the only call that is let through for the test's own sake, on that word alone.
-#include <errno.h>
-#include <fcntl.h>
+// Prints TAP. The thread that ticks and the one that turns the world take turns by one
+// word and a futex: that is the only call that is let through for the test's own sake, on
+// that word alone.
 #include <getopt.h>
 #include <inttypes.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/futex.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "daemon/blackbox.h"
 #include "daemon/rt.h"
 #include "tests/fault/walk.h"
+#include "tests/hygiene/watched_thread.h"
 
-#if defined(__has_feature) // clang's way to tell
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-#define CANNOT 1 // a sanitizer owns malloc and calls the kernel itself
-#else
-#define CANNOT 0
-#endif
-
+#define TICKS      1000000
+#define SCHEDULES  200
 #define COMMAND_FD 200 // where every board's eventfd is put: the filter knows one number
 
-// ---- allocations of the watched thread -------------------------------------------------------
-
-static _Thread_local bool counting;
-static _Atomic long allocations;
-#if !CANNOT
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
-void *malloc(size_t n)
-{
-    allocations += counting;
-    return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t m)
-{
-    allocations += counting;
-    return __libc_calloc(n, m);
-}
-void *realloc(void *p, size_t n)
-{
-    allocations += counting;
-    return __libc_realloc(p, n);
-}
-void *aligned_alloc(size_t alignment, size_t n)
-{
-    allocations += counting;
-    return __libc_memalign(alignment, n);
-}
-int posix_memalign(void **out, size_t alignment, size_t n)
-{
-    allocations += counting;
-    *out = __libc_memalign(alignment, n);
-    return *out ? 0 : ENOMEM;
-}
-void free(void *p)
-{
-    allocations += counting;
-    __libc_free(p);
-}
-#endif
-
-// ---- handing over ----------------------------------------------------------------------------
+// ---- handing over ---------------------------------------------------------------------
 
 enum turn { WORLDS, LOOPS, OVER, MISBEHAVE };
 static _Atomic uint32_t turn = WORLDS;
+static _Atomic pid_t watched;
 
 static struct {
     struct loop *loop;
@@ -122,99 +65,7 @@ static void hand_over(enum turn t)
     futex(FUTEX_WAKE, 1);
 }
 
-// ---- system calls of the watched thread ------------------------------------------------------
-
-static _Atomic long violations;
-static _Atomic int first_violation = -1;
-static _Atomic pid_t watched;
-
-// The kernel has not made the call; the thread goes on as if it were not there.
-static void on_sigsys(int sig, siginfo_t *info, void *context)
-{
-    int none = -1;
-
-    (void)sig;
-    violations++;
-    atomic_compare_exchange_strong(&first_violation, &none, info->si_syscall);
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
-}
-
-#define LOAD(field) \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_LOW(n) \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
-#define LOAD_HIGH(n) \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n) + 4)
-#define PASS           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define TRAP           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)
-#define PASS_IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, 1), PASS
-#define TRAP_UNLESS(value) \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 1, 0), TRAP
-
-// exit ends the thread, rt_sigreturn ends on_sigsys. The loop itself may sleep by clock_nanosleep
-// and write 8 bytes to the eventfd; the futex is the test's.
-static int install(void)
-{
-    const uint64_t word = (uint64_t)(uintptr_t)&turn;
-    struct sock_filter code[] = {
-        LOAD(arch),
-        TRAP_UNLESS(AUDIT_ARCH_X86_64),
-        LOAD(nr),
-        PASS_IF(SYS_clock_nanosleep),
-        PASS_IF(SYS_exit),
-        PASS_IF(SYS_rt_sigreturn),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 7), // to the write
-        LOAD_LOW(0),
-        TRAP_UNLESS(word & UINT32_MAX),
-        LOAD_HIGH(0),
-        TRAP_UNLESS(word >> 32),
-        PASS,
-        TRAP_UNLESS(SYS_write),
-        LOAD_LOW(0),
-        TRAP_UNLESS(COMMAND_FD),
-        LOAD_LOW(2),
-        TRAP_UNLESS(8),
-        PASS,
-    };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    struct sigaction action = {.sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO};
-    sigset_t only;
-
-    // A trap on a thread that blocks SIGSYS would kill the process.
-    sigemptyset(&only);
-    sigaddset(&only, SIGSYS);
-    if (sigaction(SIGSYS, &action, NULL) || pthread_sigmask(SIG_UNBLOCK, &only, NULL) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        return -errno;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : -errno;
-}
-
-// ---- page faults of the watched thread -------------------------------------------------------
-
-// Minor and major, or -1. By another thread: getrusage is a call of the thread itself.
-static long faults_of(pid_t tid)
-{
-    char path[64], text[1024], *p;
-    long minor, major;
-    int fd;
-    ssize_t n;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    p = strrchr(text, ')'); // the name may hold anything
-    if (!p ||
-        sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %ld %*u %ld", &minor, &major) != 2)
-        return -1;
-    return minor + major;
-}
-
-// ---- the two threads -------------------------------------------------------------------------
+// ---- the two threads ------------------------------------------------------------------
 
 void __real_loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
                       ns_t (*clock)(void));
@@ -263,7 +114,7 @@ static void *ticks(void *arg)
     (void)arg;
     touch_stack();
     watched = (pid_t)syscall(SYS_gettid);
-    if (install() != 0)
+    if (watch_this_thread(COMMAND_FD, &turn) != 0)
         first_violation = -2;
     counting = true;
     while ((t = wait_while(WORLDS)) != OVER) {
@@ -279,7 +130,7 @@ static void *ticks(void *arg)
     return NULL;
 }
 
-// ---- the walks -------------------------------------------------------------------------------
+// ---- the walks ------------------------------------------------------------------------
 
 struct seen {
     long faults; // after the first armed tick of each walk, in all
@@ -349,7 +200,8 @@ static bool seen_when_forbidden(int fd)
            before >= 0 && n >= 3;
 }
 
-static void tell(const struct walk_totals *t)
+// True when the walks have been through every state and every reason.
+static bool tell(const struct walk_totals *t)
 {
     int states = 0, reasons = 0;
 
@@ -361,11 +213,15 @@ static void tell(const struct walk_totals *t)
            " motions; %d of %d states, %d of %d reasons\n",
            t->walks, t->ticks, t->injections, t->motions, states,
            LADDER_STATES - LADDER_WAITING, reasons, LADDER_REASONS - 1);
+    return states == LADDER_STATES - LADDER_WAITING && reasons == LADDER_REASONS - 1;
 }
 
-static void verdict(const struct walk_totals *t, const struct seen *s, bool good)
+// whole: long enough that every fault path must have been taken.
+static bool verdict(const struct walk_totals *t, const struct seen *s, bool good,
+                    bool whole)
 {
-    tell(t);
+    bool all = tell(t);
+
     if (violations > 0)
         printf("# %ld forbidden system calls, the first: number %d\n", (long)violations,
                first_violation);
@@ -375,10 +231,15 @@ static void verdict(const struct walk_totals *t, const struct seen *s, bool good
     judge(2, good && violations == 0, "no system call but the eventfd's write");
     judge(3, good && allocations == 0, "no allocation");
     judge(4, good && s->faults == 0, "no page fault after arming");
+    if (whole)
+        judge(5, good && all, "every state and every reason was there");
+    return good && violations == 0 && allocations == 0 && s->faults == 0 &&
+           (all || !whole);
 }
 
-// Both threads on the core that this one is on: handing over is then a switch of 2 us and not a
-// wake-up on another core, which waits for whoever computes there (0.8 ms under load).
+// Both threads on the core that this one is on: handing over is then a switch of 2 us and
+// not a wake-up on another core, which waits for whoever computes there (0.8 ms
+// under load).
 static bool one_core(void)
 {
     cpu_set_t set;
@@ -403,16 +264,16 @@ static int run(uint64_t seed, int schedules, uint64_t all)
     violations = allocations = 0;
     if (first_violation != -2)
         first_violation = -1;
-    // As the daemon does: pages are locked once they have been touched, and who touches them
-    // is to be seen.
+    // As the daemon does: pages are locked once they have been touched, and who touches
+    // them is to be seen.
     printf("# memory %s\n", rt_lock_memory() == 0 ? "locked" : "not locked");
     for (int i = 0; i < schedules && good; i++)
         good = walk_one(seed, i, all / (uint64_t)schedules, &t, &s);
     good = good && first_violation != -2;
-    verdict(&t, &s, good);
+    good = verdict(&t, &s, good, schedules >= SCHEDULES && all >= TICKS);
     hand_over(OVER);
     pthread_join(thread, NULL);
-    return good && violations == 0 && allocations == 0 && s.faults == 0 ? 0 : 1;
+    return good ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -421,8 +282,8 @@ int main(int argc, char **argv)
                                           {"schedules", required_argument, NULL, 'n'},
                                           {"ticks", required_argument, NULL, 't'},
                                           {NULL, 0, NULL, 0}};
-    uint64_t seed = 1, all = 1000000;
-    int schedules = 200, c;
+    uint64_t seed = 1, all = TICKS;
+    int schedules = SCHEDULES, c;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
@@ -436,10 +297,10 @@ int main(int argc, char **argv)
             return 2;
     if (schedules < 1)
         return 2;
-    // Every walk gets fresh pages from the kernel, as a daemon that has just started does; memory of
-    // the walk before would have been touched by then.
+    // Every walk gets fresh pages from the kernel, as a daemon that has just started
+    // does; memory of the walk before would have been touched by then.
     mallopt(M_MMAP_THRESHOLD, 4096);
-    if (CANNOT) {
+    if (CANNOT_WATCH) {
         puts("ok 1 - hygiene of the loop thread # SKIP a sanitizer owns malloc");
         return 0;
     }

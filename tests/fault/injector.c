@@ -68,7 +68,7 @@ static const struct kind {
     int ticks;          // at most
 } kinds[] = {
     {INJECT_JOINTS, VERB_OFF, 1, 0, 0, 300},
-    {INJECT_JOINTS, VERB_STUCK, 1, 0, 0, 300},
+    {INJECT_JOINTS, VERB_STUCK, JOINTS_STUCKS, 0, 0, 300},
     {INJECT_JOINTS, VERB_GARBAGE, JOINTS_GARBAGES, 0, 0, 40},
     {INJECT_JOINTS, VERB_WRONG, JOINTS_WRONGS, -700, 700, 40},
     {INJECT_JOINTS, VERB_WRONG, JOINTS_WRONGS, -1, 1, 40},

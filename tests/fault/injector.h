@@ -26,7 +26,7 @@ enum inject_target {
     INJECT_REQUESTS, // wrong: magnitude is a set of board_request bits, each tick
     INJECT_PLANT,    // stuck: a joint is blocked; wrong: it jumps by magnitude rad
     INJECT_COMMAND,  // wrong: memory of the loop is hit between guard and gate
-    INJECT_DISK,     // the black box's directory
+    INJECT_DISK, // the black box's: off = full, garbage = EIO, slow = magnitude ms a write
 };
 #define INJECT_TARGETS 10
 
@@ -51,6 +51,11 @@ enum joints_garbage {
     JOINTS_BOMB,   // 16 KiB of unknown fields
     JOINTS_FLIPS,  // random bits of a good message turned over
     JOINTS_GARBAGES,
+};
+enum joints_stuck {
+    JOINTS_SAME,    // one message for ever
+    JOINTS_ENCODER, // fresh ones, and joint `index` has the position that it had
+    JOINTS_STUCKS,
 };
 enum joints_wrong {
     JOINTS_NAN,      // joint `index`
@@ -78,6 +83,10 @@ enum camera_garbage {
     CAMERA_BOMB,      // 65535 x 65535 pixels in its header
     CAMERA_EMPTY,
     CAMERA_GARBAGES,
+};
+enum camera_delayed {
+    CAMERA_BY_MS,  // magnitude
+    CAMERA_BURSTS, // all of magnitude ms come at its end
 };
 enum camera_wrong {
     CAMERA_SIZE,     // another size than the policy's
@@ -121,6 +130,7 @@ struct injector {
     struct injection on[INJECTIONS];
     uint64_t random; // state of the generator
     uint64_t hits;   // messages, inferences, ticks that were changed
+    uint64_t lost;   // of those the messages that were not sent at all
 };
 
 void injector_init(struct injector *i, uint64_t seed);

@@ -24,6 +24,9 @@ struct scenario {
     const char *name;
     const char *bound; // in words, of decisions.md
     enum blind_detector detector;
+    // Nothing is wrong with it, and nothing may come of it: there is no detector to switch off.
+    // Once more without the fault it must fail: it is the fault that is looked at.
+    bool harmless;
     void (*configure)(struct world_config *c); // NULL = the defaults
     struct injection inject;                   // from 0; verb OK = none
     // Before every step from the injection on; since = 0 in the first.
@@ -33,12 +36,16 @@ struct scenario {
     bool (*begins)(struct probe *p);
     // True in the tick that detects it; NULL = a fault with `reason` is there.
     bool (*seen)(struct probe *p);
+    // Called after every step from the injection on; for what must hold all the time.
+    void (*watch)(struct probe *p);
     // The tick of that where the loop itself can not know it; NULL = this tick.
     uint64_t (*when)(struct probe *p);
     int least, most; // ticks from the beginning to the detection
     enum ladder_reason reason;
     enum ladder_reason told; // in the command where it differs from `reason`
-    const char *path;        // states after RUNNING; ANY_PATH: as chance has it
+    // In the first command of each DISARMING, which has causes of its own.
+    enum ladder_reason disarming[2];
+    const char *path; // states after RUNNING; ANY_PATH: as chance has it
     int stop_after; // ticks from the beginning to STOPPING; 0 = 40 where a HOLD expires, -1 =
                     // not asked
     enum recovery recovery;
@@ -47,14 +54,17 @@ struct scenario {
     int settle; // ticks from the end of the injection to that of what it leaves behind;
                 // 0 = 120, -1 = none: the injection lasts to the end
     const char *(*check)(struct probe *p); // at the end: a complaint, or NULL
+    // What its detector keeps from happening is a crash, so that a blind run may well end in one.
+    bool crashes;
     // Instead of all that: a scenario that is no run of the world. A complaint, or NULL; fills
-    // the probe's action and detected.
+    // the probe's action, and calls probe_begin when all that it needs is there and good.
     const char *(*alone)(struct probe *p);
 };
 
 struct probe {
     const struct scenario *s;
     struct world *w;
+    bool begun; // all was well until now: what goes wrong from here on is the scenario's
     uint64_t from;              // tick of the injection
     uint64_t began;             // tick in which there was something to detect
     uint64_t detected;          // 0 = not yet
@@ -64,20 +74,28 @@ struct probe {
     char action[96];                 // states taken since, as in `path`
     uint64_t entered[LADDER_STATES]; // tick of the first entry, 0 = never
     int told[LADDER_STATES];         // reason in the first command of that state
+    int last_mode;                   // of the command that the driver heard last
+    enum ladder_reason mistold;      // where it should have been another, 0 = nowhere
+    enum ladder_state mistold_in;
+    int disarmings, told_disarming[4];
     double last[ACTD_MAX_JOINTS];
     uint64_t last_sequence; // of the last command that left
-    uint64_t made, heard;   // since the injection
-    double memory[4];       // the scenario's own
-    char problem[240];      // the first one
+    enum ladder_state last_made;
+    uint64_t made, heard; // since the injection
+    double memory[4];     // the scenario's own
+    char problem[240];    // the first one
 };
 
 // The first complaint counts.
 void probe_complain(struct probe *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+// The scenario begins: from here on its detector is off, when it runs blind.
+void probe_begin(struct probe *p);
 // Does the whole scenario; p->problem is "" when it went as it must.
 void scenario_run(struct probe *p, const struct scenario *s);
 
 extern bool scenario_trace; // every change of state and faults to stderr
+extern bool scenario_blind; // without its detector, or its fault where it has none
 
 struct scenario_group {
     const char *name;
@@ -85,7 +103,8 @@ struct scenario_group {
     int n;
 };
 extern const struct scenario_group group_joints, group_cameras, group_policy,
-    group_timing, group_requests, group_output, group_weights, group_configs, group_disk;
+    group_clocks, group_pictures, group_timing, group_requests, group_idle, group_output,
+    group_weights, group_configs, group_disk;
 
 #define JOINT_MARK(p)     (&(p)->w->board.joint_mark)
 #define CAMERA_MARK(p, i) (&(p)->w->board.camera[i])

@@ -10,16 +10,17 @@
     {                                                                        \
         .target = INJECT_POLICY, .verb = (v), .ticks = (n), .magnitude = (m) \
     }
+// So late that the rows in use then came after the detector was switched off.
+#define LATER(v, n, m)                                                   \
+    {                                                                    \
+        .target = INJECT_POLICY, .verb = (v), .from = 100, .ticks = (n), \
+        .magnitude = (m)                                                 \
+    }
 #define WRONG(v, n, m)                                                             \
     {                                                                              \
         .target = INJECT_POLICY, .verb = VERB_WRONG, .variant = (v), .ticks = (n), \
         .magnitude = (m)                                                           \
     }
-
-static bool ran_out(struct probe *p)
-{
-    return world_report(p->w)->chunk_remaining <= 0;
-}
 
 // The last row of the newest chunk is over: no chunk that was handed over reaches this tick. The
 // row's place is what the command before said, and a tick is a quarter of a row.
@@ -35,25 +36,59 @@ static uint64_t since(struct probe *p, enum chunk_verdict v)
     return world_report(p->w)->verdict[v] - p->before.verdict[v];
 }
 
-static bool second_bad(struct probe *p)
-{
-    return since(p, CHUNK_NOT_FINITE) >= 2 || since(p, CHUNK_WRONG_SHAPE) >= 2 ||
-           since(p, CHUNK_OUT_OF_RANGE) >= 2;
-}
-
 static bool first_bad(struct probe *p)
 {
     return since(p, CHUNK_NOT_FINITE) >= 1;
 }
 
-static bool first_chunk(struct probe *p)
+// From the frame to the chunk, of the newest one that was (not yet) handed over at the injection.
+static ns_t took(const struct probe *p, bool since)
 {
-    return world_report(p->w)->chunks_seen > p->before.chunks_seen;
+    const struct world_chunk *newest = NULL;
+
+    for (int i = 0; i < WORLD_CHUNKS; i++) {
+        const struct world_chunk *c = &p->w->chunk[i];
+
+        if (c->id != 0 && (world_ordinal(p->w, c->ready_ns) >= p->from) == since &&
+            (!newest || c->id > newest->id))
+            newest = c;
+    }
+    return newest ? newest->ready_ns - newest->anchor_ns : 0;
 }
 
-static bool third_failure(struct probe *p)
+static bool took_more(const struct probe *p, ns_t by)
 {
-    return atomic_load(&p->w->board.policy_failures) >= 3;
+    return took(p, true) >= took(p, false) + by - NS_PER_MS;
+}
+
+static bool took_30_more(struct probe *p)
+{
+    return took_more(p, 30 * NS_PER_MS);
+}
+
+static bool took_270_more(struct probe *p)
+{
+    return took_more(p, 270 * NS_PER_MS);
+}
+
+static const char *none_dropped(struct probe *p)
+{
+    for (int v = 0; v < CHUNK_VERDICTS; v++)
+        if (v != CHUNK_USED && since(p, (enum chunk_verdict)v) > 0)
+            return "a chunk was dropped";
+    return since(p, CHUNK_USED) >= 4 ? NULL : "too few chunks since";
+}
+
+// The furthest row that was acted on.
+static void furthest(struct probe *p)
+{
+    p->memory[0] = fmax(p->memory[0], p->w->plant.command.chunk_row);
+}
+
+// A request every 20 rows, and an answer 15 rows later: rows up to there were needed.
+static const char *none_dropped_far(struct probe *p)
+{
+    return p->memory[0] > 34 ? none_dropped(p) : "it never came to the rows behind";
 }
 
 static const char *one_dropped(struct probe *p)
@@ -124,10 +159,9 @@ static const struct scenario of[] = {
      .bound = "HOLD at the chunk's end",
      .detector = BLIND_POLICY,
      .inject = POLICY(VERB_OFF, 600, 0),
-     .begins = ran_out,
      .reason = REASON_POLICY_SLOW,
-     .least = 0,
-     .most = 0,
+     .least = 273,
+     .most = 273,
      .path = "HOLD STOPPING STOPPED",
      .recovery = LATCHES,
      .cause_goes = true},
@@ -135,7 +169,7 @@ static const struct scenario of[] = {
      .bound = "HOLD at the chunk's end",
      .detector = BLIND_CHUNK_END,
      .configure = long_memory,
-     .inject = POLICY(VERB_OFF, 600, 0),
+     .inject = LATER(VERB_OFF, 600, 0),
      .begins = rows_over,
      .reason = REASON_POLICY_SLOW,
      .least = 0,
@@ -143,11 +177,30 @@ static const struct scenario of[] = {
      .path = "HOLD STOPPING STOPPED",
      .recovery = LATCHES,
      .cause_goes = true},
+    {.name = "policy 2 times slower",
+     .bound = "the rows that are left",
+     .harmless = true,
+     .inject = POLICY(VERB_SLOW, 600, 2),
+     .seen = took_30_more,
+     .least = 45,
+     .most = 45,
+     .recovery = RUNS_ON,
+     .check = none_dropped},
+    {.name = "policy 10 times slower",
+     .bound = "the rows that are left",
+     .harmless = true,
+     .inject = POLICY(VERB_SLOW, 600, 10),
+     .seen = took_270_more,
+     .least = 93,
+     .most = 93,
+     .recovery = RUNS_ON,
+     .watch = furthest,
+     .check = none_dropped_far},
     {.name = "policy 60 times slower",
      .bound = "HOLD at the chunk's end",
      .detector = BLIND_CHUNK_END,
      .configure = long_memory,
-     .inject = POLICY(VERB_SLOW, 600, 60),
+     .inject = LATER(VERB_SLOW, 600, 60),
      .begins = rows_over,
      .reason = REASON_POLICY_SLOW,
      .least = 0,
@@ -163,9 +216,8 @@ static const struct scenario of[] = {
      .inject = POLICY(VERB_DELAYED, 400, 600),
      .reason = REASON_CHUNK_TOO_OLD,
      .told = REASON_POLICY_SLOW,
-     .begins = ran_out,
-     .least = 0,
-     .most = 0,
+     .least = 93,
+     .most = 93,
      .path = "HOLD STOPPING STOPPED",
      .recovery = LATCHES,
      .cause_goes = true,
@@ -175,58 +227,53 @@ static const struct scenario of[] = {
      .detector = BLIND_CHUNK_FINITE,
      .inject = WRONG(POLICY_NAN, 85, 0),
      .seen = first_bad,
-     .least = 0,
-     .most = 85,
+     .least = 39,
+     .most = 39,
      .recovery = RUNS_ON,
      .check = one_dropped},
     {.name = "policy says NaN",
      .bound = "2 chunks",
      .detector = BLIND_CHUNK_FINITE,
      .inject = WRONG(POLICY_NAN, 400, 0),
-     .begins = second_bad,
      .reason = REASON_NOT_FINITE,
-     .least = 0,
-     .most = 0,
+     .least = 119,
+     .most = 119,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
     {.name = "policy says infinity",
      .bound = "2 chunks",
      .detector = BLIND_CHUNK_FINITE,
      .inject = WRONG(POLICY_INFINITE, 400, 0),
-     .begins = second_bad,
      .reason = REASON_NOT_FINITE,
-     .least = 0,
-     .most = 0,
+     .least = 119,
+     .most = 119,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
     {.name = "policy wants 30 rad",
      .bound = "2 chunks",
      .detector = BLIND_CHUNK_RANGE,
      .inject = WRONG(POLICY_HUGE, 400, 30),
-     .begins = second_bad,
      .reason = REASON_POLICY_OUT_OF_RANGE,
-     .least = 0,
-     .most = 0,
+     .least = 119,
+     .most = 119,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
     {.name = "chunks of a wrong width",
      .bound = "2 chunks",
      .detector = BLIND_CHUNK_SHAPE,
      .inject = WRONG(POLICY_WIDTH, 400, 0),
-     .begins = second_bad,
      .reason = REASON_POLICY_FAILED,
-     .least = 0,
-     .most = 0,
+     .least = 119,
+     .most = 119,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
     {.name = "chunks with the id of one before",
      .bound = "dropped; then HOLD",
      .detector = BLIND_CHUNK_ORDER,
      .inject = WRONG(POLICY_SAME_ID, 800, 0),
-     .begins = ran_out,
      .reason = REASON_NO_CHUNK,
-     .least = 0,
-     .most = 0,
+     .least = 273,
+     .most = 273,
      .path = "HOLD STOPPING STOPPED",
      .recovery = LATCHES,
      .cause_goes = true,
@@ -235,10 +282,9 @@ static const struct scenario of[] = {
      .bound = "limited, counted, told",
      .detector = BLIND_GUARD,
      .inject = WRONG(POLICY_FAR, 100, 1),
-     .begins = first_chunk,
      .seen = limited,
-     .least = 0,
-     .most = 2,
+     .least = 41,
+     .most = 41,
      .recovery = RUNS_ON,
      .check = limit_told,
      .settle = 600},
@@ -246,10 +292,9 @@ static const struct scenario of[] = {
      .bound = "limited, counted, told",
      .detector = BLIND_GUARD,
      .inject = WRONG(POLICY_ZEROS, 100, 0),
-     .begins = first_chunk,
      .seen = limited,
-     .least = 0,
-     .most = 40,
+     .least = 41,
+     .most = 41,
      .recovery = RUNS_ON,
      .check = limit_told,
      .settle = 600},
@@ -269,10 +314,9 @@ static const struct scenario of[] = {
      .bound = "3 in a row",
      .detector = BLIND_POLICY,
      .inject = WRONG(POLICY_FAILS, 400, 0),
-     .begins = third_failure,
      .reason = REASON_POLICY_FAILED,
-     .least = 0,
-     .most = 0,
+     .least = 199,
+     .most = 199,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
 };

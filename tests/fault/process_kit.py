@@ -18,14 +18,20 @@ SLOW = 4.0  # the machine may be busy: waits are this much longer than they need
 PERIOD = 0.01  # of the loop
 ROWS = []
 
+# daemon/blind.h
+BLIND_TICK_GAP, BLIND_STALLS, BLIND_BUDGETS = 28, 29, 30
+BLIND_LOCK, BLIND_WEIGHTS, BLIND_CONFIG, BLIND_DISK = 40, 41, 42, 43
+BLIND_TIME = [BLIND_TICK_GAP, BLIND_STALLS, BLIND_BUDGETS]
+
 
 class Problem(Exception):
     pass
 
 
-def row(name, bound, detector=None):
+def row(name, bound, detector=None, complaint=None):
+    """detector: what is switched off in a blind run; complaint: what that must end with, a pattern."""
     def add(function):
-        ROWS.append((name, bound, detector, function))
+        ROWS.append((name, bound, detector, complaint, function))
         return function
 
     return add

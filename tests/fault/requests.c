@@ -108,53 +108,6 @@ static const char *stopped_far_out(struct probe *p)
                : "it did not stop in the tick that saw 0.1 rad";
 }
 
-// Disarmed; then the camera is late, and somebody arms all the same.
-static void disarm_then_arm(struct world *w, uint64_t since)
-{
-    if (since == 0) {
-        world_request(w, BOARD_DISARM);
-        world_inject(
-            w, (struct injection){
-                   .target = INJECT_CAMERA, .verb = VERB_OFF, .from = 80, .ticks = 48});
-    }
-    if (since >= 100 && since < 160)
-        world_request(w, BOARD_ARM | (since % 2 ? BOARD_HOME : 0));
-}
-
-// Disarmed; then the arm is pushed to 2.05 rad, where the end is 2, and somebody arms.
-static void disarm_and_push(struct world *w, uint64_t since)
-{
-    if (since == 0)
-        world_request(w, BOARD_DISARM);
-    if (since >= 60 && w->plant.pos[0] < 2.05 && since < 200)
-        w->plant.pos[0] += 0.005;
-    if (since >= 140 && since < 200)
-        world_request(w, BOARD_ARM);
-}
-
-// On the way home the driver falls silent for 60 ms.
-static void home_and_lose(struct world *w, uint64_t since)
-{
-    if (since == 0)
-        world_request(w, BOARD_DISARM);
-    if (since == 104) {
-        world_request(w, BOARD_HOME);
-        world_inject(
-            w, (struct injection){
-                   .target = INJECT_JOINTS, .verb = VERB_OFF, .from = 8, .ticks = 12});
-    }
-}
-
-static bool from_80(struct probe *p)
-{
-    return p->w->tick >= p->from + 80;
-}
-
-static bool from_112(struct probe *p)
-{
-    return p->w->tick >= p->from + 112;
-}
-
 static void near_the_end(struct world_config *c)
 {
     c->plant.start[0] = 1.9;
@@ -196,6 +149,7 @@ static const struct scenario of[] = {
      .least = 0,
      .most = 0,
      .path = "DISARMING READY",
+     .disarming = {REASON_OPERATOR},
      .recovery = STAYS,
      .check = at_rest},
     {.name = "all requests at once",
@@ -235,7 +189,7 @@ static const struct scenario of[] = {
      .more_episodes = 1},
     {.name = "arm without a reset",
      .bound = "latched",
-     .detector = BLIND_JOINTS_AGE,
+     .detector = BLIND_RESET,
      .inject = {.target = INJECT_JOINTS, .verb = VERB_OFF, .ticks = 40},
      .act = arm_again,
      .seen = refuses_arm,
@@ -253,7 +207,26 @@ static const struct scenario of[] = {
      .begins = apart,
      .reason = REASON_FOLLOWING_ERROR,
      .least = 9,
-     .most = 10,
+     .most = 9,
+     .path = "HOLD STOPPING STOPPED",
+     .stop_after = 19,
+     .recovery = LATCHES,
+     .cause_goes = true,
+     .check = names_joint_1},
+    // Fresh stamps, and one value that does not change any more. As long as nobody moves the joint
+    // that is true; when it is to move, it is a joint that does not.
+    {.name = "an encoder is frozen, its stamps fresh",
+     .bound = "10 ticks",
+     .detector = BLIND_FOLLOWING,
+     .inject = {.target = INJECT_JOINTS,
+                .verb = VERB_STUCK,
+                .variant = JOINTS_ENCODER,
+                .index = 1,
+                .ticks = 600},
+     .begins = apart,
+     .reason = REASON_FOLLOWING_ERROR,
+     .least = 9,
+     .most = 9,
      .path = "HOLD STOPPING STOPPED",
      .stop_after = 19,
      .recovery = LATCHES,
@@ -272,41 +245,6 @@ static const struct scenario of[] = {
      .most = 0,
      .path = "STOPPING STOPPED",
      .recovery = LATCHES},
-    {.name = "arm while the camera is late",
-     .bound = "WAITING after 120 ms",
-     .detector = BLIND_CAMERA_AGE,
-     .act = disarm_then_arm,
-     .inject = {.ticks = 300},
-     .begins = from_80,
-     .reason = REASON_CAMERA_STALE,
-     .least = 17,
-     .most = 17,
-     .path = "DISARMING READY WAITING READY",
-     .recovery = STAYS},
-    {.name = "arm while the pose is outside",
-     .bound = "WAITING; 0.002 rad beyond",
-     .detector = BLIND_LIMITS_MEASURED,
-     .configure = near_the_end,
-     .act = disarm_and_push,
-     .begins = outside,
-     .inject = {.target = INJECT_PLANT, .verb = VERB_STUCK, .from = 20, .ticks = 300},
-     .reason = REASON_OUT_OF_LIMITS,
-     .least = 0,
-     .most = 0,
-     .path = "DISARMING READY WAITING READY",
-     .recovery = STAYS},
-    {.name = "joints off on the way home",
-     .bound = "DISARMING after 3 periods",
-     .detector = BLIND_JOINTS_AGE,
-     .act = home_and_lose,
-     .inject = {.ticks = 260},
-     .begins = from_112,
-     .reason = REASON_JOINTS_STALE,
-     .least = 5,
-     .most = 5,
-     .path = "DISARMING READY HOMING DISARMING READY WAITING READY",
-     .recovery = STAYS,
-     .check = at_rest},
 };
 
 const struct scenario_group group_requests = {"requests and the arm", of,

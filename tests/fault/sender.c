@@ -82,6 +82,20 @@ static void spoil_joint(struct world *w, const struct injection *one, int wrong,
         joint[which].name = w->plant.cfg.name[(which + 1) % n];
 }
 
+static bool frozen(const struct injection *one, int joint)
+{
+    return one && one->verb == VERB_STUCK && one->variant == JOINTS_ENCODER &&
+           one->index == joint;
+}
+
+static void read_encoders(struct world *w, const struct sender *s,
+                          const struct injection *one)
+{
+    for (int i = 0; i < w->plant.cfg.joints; i++)
+        if (s->sent == 0 || !frozen(one, i))
+            w->in->encoder[i] = w->plant.pos[i];
+}
+
 static size_t pack_joints(struct world *w, const struct injection *one, int64_t stamp)
 {
     static char stranger[] = "elbow_of_another";
@@ -101,8 +115,8 @@ static size_t pack_joints(struct world *w, const struct injection *one, int64_t 
         list[i] = &joint[i];
         foxglove__joint_state__init(&joint[i]);
         joint[i].name = w->plant.cfg.name[j];
-        joint[i].position = w->plant.pos[j];
-        joint[i].velocity = w->plant.vel[j];
+        joint[i].position = w->in->encoder[j];
+        joint[i].velocity = frozen(one, j) ? 0 : w->plant.vel[j];
     }
     spoil_joint(w, one, wrong, joint, which);
     if (wrong == JOINTS_ONE_MORE) {
@@ -202,19 +216,26 @@ static void post_reordered(struct world *w, int to, struct sender *s, ns_t at, s
 // What concerns any stream: false when nothing of this message is sent.
 static bool comes(struct world *w, struct sender *s, const struct injection *one)
 {
+    bool does = true;
+
     if (!one)
         return true;
-    w->injector.hits++;
     switch (one->verb) {
     case VERB_OFF:
-        return false;
+        does = false;
+        break;
     case VERB_SLOW:
-        return s->sent % (uint64_t)fmax(1, one->magnitude) == 0;
+        does = s->sent % (uint64_t)fmax(1, one->magnitude) == 0;
+        break;
     case VERB_INTERMITTENT:
-        return !by_chance(w, one->magnitude);
+        does = !by_chance(w, one->magnitude);
+        break;
     default:
-        return true;
+        break;
     }
+    w->injector.hits++;
+    w->injector.lost += !does;
+    return does;
 }
 
 // A new process of the driver: some silence, then a clock of its own and stamps from there.
@@ -237,6 +258,7 @@ void sender_joints(struct world *w)
     ns_t at = w->now + w->cfg.wire_ns;
     size_t n;
 
+    read_encoders(w, s, one);
     s->sent++;
     if (!comes(w, s, one) ||
         (wrong && one->variant == JOINTS_RESTARTED && !restart(w, s, one)))
@@ -247,18 +269,13 @@ void sender_joints(struct world *w)
         stamp = stamp_of(w, s);
     if (wrong && one->variant == JOINTS_CLOCK)
         stamp += ms(one->magnitude);
-    if (one && one->verb == VERB_STUCK && one->variant == 0)
-        stamp = s->last_stamp_ns;
-    s->last_stamp_ns = stamp;
-    n = pack_joints(w, one, stamp);
-    if (one && one->verb == VERB_STUCK && s->kept.bytes) { // the values of the first one
-        if (one->variant == 0) {
-            letter_post(w, 0, at, s->kept.bytes, s->kept.size);
-            return;
-        }
-    } else if (!one) {
-        keep(s, buffer, n);
+    if (one && one->verb == VERB_STUCK && one->variant == JOINTS_SAME && s->kept.bytes) {
+        letter_post(w, 0, at, s->kept.bytes, s->kept.size);
+        return;
     }
+    n = pack_joints(w, one, stamp);
+    if (!one)
+        keep(s, buffer, n);
     if (one && one->verb == VERB_GARBAGE)
         n = garbage(w, one->variant, n);
     if (one && one->verb == VERB_DELAYED)
@@ -372,6 +389,15 @@ static size_t pack_frame(struct world *w, struct sender *s, int camera,
     return n;
 }
 
+static ns_t later(const struct world *w, const struct injection *one, ns_t at)
+{
+    ns_t by = ms(fabs(one->magnitude)), since = at - w->schedule.start_ns;
+
+    if (one->verb == VERB_DELAYED && one->variant == CAMERA_BURSTS && by > 0)
+        return at + (by - since % by) % by;
+    return at + by;
+}
+
 void sender_frame(struct world *w, int camera)
 {
     struct sender *s = &w->in->sender[1 + camera];
@@ -387,7 +413,7 @@ void sender_frame(struct world *w, int camera)
     if (wrong == CAMERA_CLOCK)
         stamp += ms(one->magnitude);
     if (wrong == CAMERA_SKEW || (one && one->verb == VERB_DELAYED))
-        at += ms(fabs(one->magnitude));
+        at = later(w, one, at);
     n = pack_frame(w, s, camera, one, stamp);
     if (wrong == CAMERA_REORDERED) {
         post_reordered(w, 1 + camera, s, at, n);

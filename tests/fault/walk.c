@@ -122,6 +122,9 @@ static void before_tick(void *arg, struct world *w)
     const struct loop_report *r = world_report(w);
 
     hit_memory(w);
+    if (k->checker && k->lost_command != atomic_load(&w->board.lost_command))
+        checker_lost(k->checker, atomic_load(&w->board.lost_command));
+    k->lost_command = atomic_load(&w->board.lost_command);
     k->requests = atomic_load(&w->board.requests);
     k->joints_known = slot_read(&w->board.joints, &k->joints) != 0;
     for (int i = 0; i < w->cfg.loop.n_cameras; i++)

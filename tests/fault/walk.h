@@ -43,6 +43,7 @@ struct walk {
     bool joints_known;
     struct joint_sample joints;
     ns_t frame_ns[WORLD_CAMERAS];
+    uint64_t lost_command;   // the board's
     uint64_t commands, lost; // the loop's own counts before it
     enum ladder_state mode;
     enum ladder_reason reason;

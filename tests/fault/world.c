@@ -249,7 +249,7 @@ static void ask(struct world *w)
         world_request(w, (uint32_t)one->magnitude & 63);
 }
 
-// As loop_thread.c, with this clock.
+// As loop_run.c, with this clock.
 static void tick(struct world *w)
 {
     struct schedule *s = &w->schedule;

@@ -50,6 +50,7 @@ struct world_config {
     double amplitude, frequency_hz; // BRAIN_SINE
     double goal[ACTD_MAX_JOINTS], goal_speed;
     double max_jump;       // of intake
+    bool expects;          // cameras know the size that frames must have
     bool jpeg;             // frames are JPEG, else mono8
     bool monitor;          // a monitor looks on
     const char *black_box; // directory of dumps, NULL = none are written
@@ -88,7 +89,7 @@ struct world {
     // actd's.
     struct board board;
     struct loop *loop;
-    struct schedule schedule; // as loop_thread.c keeps it
+    struct schedule schedule; // as loop_run.c keeps it
     struct outbox outbox;
     struct monitor_state monitor;
     struct camera *camera[WORLD_CAMERAS];

@@ -26,7 +26,6 @@ struct sender { // of a stream, in the robot
     int64_t clock_ns; // how far its wall clock is off
     ns_t quiet_until_ns;
     bool restarted;
-    int64_t last_stamp_ns;
     struct letter kept; // for stuck, reordered: bytes of an earlier message
 };
 
@@ -39,9 +38,10 @@ struct world_inside {
     int letters;
     uint64_t posted;
     ns_t next_look_ns, command_at_ns;
-    ns_t work_ns;       // of the tick that runs
-    ns_t step_until_ns; // where a step ends in which the loop does not tick
-    uint64_t jumped;    // the injection that made the arm jump last
+    ns_t work_ns;                    // of the tick that runs
+    ns_t step_until_ns;              // where a step ends in which the loop does not tick
+    double encoder[ACTD_MAX_JOINTS]; // what the joint states say
+    uint64_t jumped;                 // the injection that made the arm jump last
     struct wall wall;
     struct brain_state *brain;
 };

@@ -97,6 +97,8 @@ static int new_cameras(struct world *w)
         rc = camera_new(&w->camera[i], &w->board.camera[i], 0);
         if (rc == 0)
             camera_declare(w->camera[i], w->cfg.camera_hz[i], &w->board.armed);
+        if (rc == 0 && w->cfg.expects)
+            camera_expect(w->camera[i], WORLD_SIDE, WORLD_SIDE);
     }
     return rc;
 }

@@ -1,5 +1,5 @@
-// A small world for the loop under a clock the test owns: one driver, one camera (or several), and
-// a policy that answers late. Allocations are counted around every tick.
+// A small world for the loop under a clock the test owns: one driver, one camera (or
+// several), and a policy that answers late. Allocations are counted around every tick.
 #ifndef ACTD_LOOP_WORLD_H
 #define ACTD_LOOP_WORLD_H
 
@@ -19,6 +19,7 @@
 
 #include "daemon/chunks_impl.h"
 #include "daemon/loop_impl.h"
+#include "tests/unit/count_allocations.h"
 
 #define MS     NS_PER_MS
 #define JOINTS 3
@@ -26,42 +27,7 @@
 #define TICK   (5 * MS)
 #define STEP   (20 * MS)
 
-// ---- allocations are counted while `counting` (not under sanitizers: they own malloc) ---------
-static volatile int counting;
-static volatile long allocations;
-#if defined(__has_feature) // clang's way to tell
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
-void *malloc(size_t n)
-{
-    allocations += counting;
-    return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t m)
-{
-    allocations += counting;
-    return __libc_calloc(n, m);
-}
-void *realloc(void *p, size_t n)
-{
-    allocations += counting;
-    return __libc_realloc(p, n);
-}
-void free(void *p)
-{
-    allocations += counting;
-    __libc_free(p);
-}
-#endif
-
-// ---- the world -------------------------------------------------------------------------------
+// ---- the world ------------------------------------------------------------------------
 struct world {
     struct board board;
     struct loop_config cfg;
@@ -158,7 +124,8 @@ static inline void send_frame(struct world *w)
     atomic_store(&w->board.camera[0].received_ns, w->now);
 }
 
-// A chunk from an observation at `anchor`: from the measured pose to the goal at 0.5 rad/s.
+// A chunk from an observation at `anchor`: from the measured pose to the goal
+// at 0.5 rad/s.
 static inline void send_chunk(struct world *w, ns_t anchor)
 {
     struct chunk *c = ring_reserve(&w->board.chunks);
@@ -223,9 +190,9 @@ static inline void step_skip(struct world *w, uint64_t skip)
     if (!w->policy_off && w->tick % (uint64_t)w->every == 0)
         send_chunk(w, w->now - w->latency);
     virtual_now = w->now + 20 * NS_PER_US;
-    counting = 1;
+    counting = true;
     loop_tick(w->loop, w->tick, w->now, w->lateness, virtual_clock);
-    counting = 0;
+    counting = false;
     w->tick++;
     take_commands(w);
     assert_int_equal(loop_last(w->loop)->ticks_run + loop_last(w->loop)->skipped,

@@ -128,6 +128,8 @@ static struct ladder_step spec_idle(enum ladder_state s, uint64_t c)
         return HAS(STARTED) ? go(LADDER_WAITING, cause_of(c)) : go(s, REASON_NONE);
     if (HAS(REQ_STOP))
         return go(LADDER_STOPPING, REASON_OPERATOR);
+    if (HAS(GATE))
+        return go(LADDER_STOPPING, REASON_INTERNAL);
     if (s == LADDER_WAITING)
         return HAS(STARTED) && HAS(STREAMS_FRESH) && !unfit(c)
                    ? go(LADDER_READY, REASON_NONE)

@@ -1,8 +1,8 @@
-// The loop under a clock the test owns: what it does in the course of things, tick for tick.
-// test_loop_faults.c has what it does when something is wrong.
+// The loop under a clock the test owns: what it does in the course of things, tick for
+// tick. test_loop_{streams,policy,arm,self}.c have what it does when something is wrong.
 #include "tests/unit/loop_world.h"
 
-// ---- tests -----------------------------------------------------------------------------------
+// ---- tests ----------------------------------------------------------------------------
 
 static void cold_start(void **state)
 {
@@ -21,15 +21,28 @@ static void cold_start(void **state)
     while (w.samples == 0)
         step(&w);
     assert_int_equal(w.last_got, 1);
+    double first = w.last.pos[1];
     for (int i = 0; i < 100;
-         i++) { // the measured pose is echoed, wherever it is moved by hand
+         i++) { // held, for a servo that droops would follow itself down
         w.stuck = true;
-        w.measured[1] = 0.3 + 0.01 * i;
+        w.measured[1] = first - 0.19 * i / 100;
         step(&w);
         assert_int_equal(w.last_got, 1);
         assert_true(w.last.vel[1] == 0 && w.last.first_joint == -1);
+        assert_true(w.last.pos[1] == first);
     }
-    assert_true(fabs(w.last.pos[1] - w.measured[1]) <= 0.011);
+    for (int i = 0; i < 100; i++) { // every second sample is wrong: still held
+        w.measured[1] = first - (i / 2 % 2 ? 0.5 : 0);
+        step(&w);
+        assert_true(w.last.pos[1] == first);
+    }
+    w.measured[1] = first - 0.5; // moved by hand: followed after 10 samples, in one step
+    for (int i = 0; i < 25; i++) {
+        step(&w);
+        assert_true(w.last.pos[1] == first || w.last.pos[1] == first - 0.5);
+        assert_true(w.last.vel[1] == 0);
+    }
+    assert_true(w.last.pos[1] == first - 0.5);
     w.stuck = false;
     w.joints_off =
         true; // a pose of long ago is not echoed: the arm may be elsewhere by now
@@ -50,7 +63,8 @@ static void cold_start(void **state)
     w.camera_off = false;
     while (atomic_load(&w.board.camera[0].received_ns) == 0)
         step(&w);
-    // This tick was the first of 50 with everything fresh; an ARM before was not stored up.
+    // This tick was the first of 50 with everything fresh; an ARM before was not stored
+    // up.
     for (int i = 1; i < 49; i++)
         step(&w);
     assert_int_equal(mode(&w), LADDER_WAITING);
@@ -119,7 +133,8 @@ static void replace_has_seams_and_a_number_for_them(void **state)
     world_end(&w);
 }
 
-// Chunks early, late, out of order, too old, not finite: counted, and the arm goes on smoothly.
+// Chunks early, late, out of order, too old, not finite: counted, and the arm goes on
+// smoothly.
 static void chunks_of_every_kind(void **state)
 {
     (void)state;
@@ -144,7 +159,8 @@ static void chunks_of_every_kind(void **state)
     assert_true(r->verdict[CHUNK_OUT_OF_ORDER] >= 10);
     assert_int_equal(r->chunks_seen, r->verdict[0] + r->verdict[1] + r->verdict[2] +
                                          r->verdict[3] + r->verdict[4] + r->verdict[5]);
-    // One chunk with a NaN is refused and the running one goes on; the second in a row stops.
+    // One chunk with a NaN is refused and the running one goes on; the second in a row
+    // stops.
     for (int k = 0; k < 2; k++) {
         struct chunk *c = ring_reserve(&w.board.chunks);
 
@@ -284,7 +300,8 @@ static void approach_gives_up(void **state)
     world_end(&w);
 }
 
-// A bus that does not take its commands loses the newest, counted; the loop does not care.
+// A bus that does not take its commands gets one, and the others are never made: when it comes
+// back the next step is from that one.
 static void full_ring(void **state)
 {
     (void)state;
@@ -300,7 +317,36 @@ static void full_ring(void **state)
         virtual_now = w.now;
         loop_tick(w.loop, w.tick++, w.now, 0, virtual_clock);
     }
-    assert_int_equal(loop_last(w.loop)->commands_dropped, 100 - BOARD_COMMANDS);
+    assert_int_equal(loop_last(w.loop)->commands_dropped, 99);
+    step(&w); // checks the steps between what it takes
+    assert_int_equal(w.last_got, 1);
+    step(&w);
+    assert_int_equal(w.last_got, 1);
+    world_end(&w);
+}
+
+// A command that was taken and did not leave was never made.
+static void lost_command(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+    double before[JOINTS], lost;
+
+    world_start(&w, &cfg);
+    w.goal = 1.5;
+    to_running(&w);
+    for (int i = 0; i < 20; i++)
+        step(&w);
+    memcpy(before, w.last.pos, sizeof before);
+    step(&w);
+    lost = w.last.pos[0];
+    assert_true(lost != before[0]);
+    atomic_store(&w.board.lost_command, w.last.sequence);
+    w.fuzzy = true;
+    step(&w);
+    assert_true(fabs(w.last.pos[0] - before[0]) <= 2 * 0.005 + 1e-9);
+    assert_true(fabs(w.last.pos[0] - lost) < fabs(w.last.pos[0] - before[0]));
     world_end(&w);
 }
 
@@ -384,13 +430,13 @@ static void nothing_was_allocated(void **state)
 {
     (void)state;
     assert_int_equal(allocations, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    counting = 1; // and the counter does count
+    if (!COUNTS_ALLOCATIONS)
+        return;
+    counting = true; // and the counter does count
     void *volatile p = malloc(1);
     free(p);
-    counting = 0;
+    counting = false;
     assert_int_equal(allocations, 2);
-#endif
 }
 
 static void refuses_bad_settings(void **state)
@@ -462,6 +508,7 @@ int main(void)
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(approach_gives_up),
         cmocka_unit_test(full_ring),
+        cmocka_unit_test(lost_command),
         cmocka_unit_test(random_faults),
         cmocka_unit_test(nothing_was_allocated),
         cmocka_unit_test(refuses_bad_settings),

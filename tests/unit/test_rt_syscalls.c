@@ -1,145 +1,39 @@
-// The real loop thread under the kernel's eyes: a seccomp filter on that thread alone lets
-// through clock_nanosleep and 8-byte writes to the board's eventfd and traps everything else; the
-// page faults of the thread are read from /proc by another one; allocations are counted by thread.
-// loop_thread.c is part of this program, so that the filter can be put on inside its thread.
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+// The real loop thread under the kernel's eyes: a seccomp filter on that thread alone
+// lets through clock_nanosleep and 8-byte writes to the board's eventfd and traps
+// everything else; the page faults of the thread are read from /proc by another one;
+// allocations are counted by thread. The filter is put on inside the thread, in front of
+// loop_run.
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "daemon/loop_impl.h"
 #include "daemon/rt.h"
-#include "tests/hygiene/loop_world.h"
-
-static void *filtered(void *arg);
-#define rt_thread_start(thread, spec, run, arg, granted) \
-    rt_thread_start(thread, spec, (watched = (run), filtered), arg, granted)
-static void *(*watched)(void *);
-#include "daemon/loop_thread.c" // NOLINT: the thread's own file, on purpose
-#undef rt_thread_start
-
-#if defined(__has_feature) // clang's way to tell
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-#define CANNOT 1 // a sanitizer owns malloc and calls the kernel itself
-#else
-#define CANNOT 0
-#endif
+#include "tests/hygiene/full_loop.h"
+#include "tests/hygiene/watched_thread.h"
 
 #define WALL_NS (20 * NS_PER_S) // at most; needed is a little over 1 s
 
-// ---- allocations of the watched thread -------------------------------------------------------
-static _Thread_local bool counting;
-static _Atomic long allocations;
-#if !CANNOT
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
-void *malloc(size_t n)
-{
-    allocations += counting;
-    return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t m)
-{
-    allocations += counting;
-    return __libc_calloc(n, m);
-}
-void *realloc(void *p, size_t n)
-{
-    allocations += counting;
-    return __libc_realloc(p, n);
-}
-void free(void *p)
-{
-    allocations += counting;
-    __libc_free(p);
-}
-#endif
+// ---- the filter, inside the thread ----------------------------------------------------
 
-// ---- system calls of the watched thread ------------------------------------------------------
-static _Atomic long violations;
-static _Atomic int first_violation = -1; // number of the system call
+static void *(*watched)(void *); // what the thread is to run
 static _Atomic pid_t watched_tid;
 static int allowed_fd;
 
-// The kernel has not made the call; the thread goes on as if it were not there.
-static void on_sigsys(int sig, siginfo_t *info, void *context)
-{
-    int none = -1;
-
-    (void)sig;
-    violations++;
-    atomic_compare_exchange_strong(&first_violation, &none, info->si_syscall);
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
-}
-
-#define LOAD(field) \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_ARG(n)                    \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
-             offsetof(struct seccomp_data, args) + 8 * (n)) // low half, little-endian
-#define PASS_IF(nr)                                            \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(nr), 0, 1), \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define TRAP_UNLESS(value)                                        \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 1, 0), \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)
-
-// exit ends the thread, rt_sigreturn ends on_sigsys; neither is of use to a loop.
-static int install(void)
-{
-    struct sock_filter code[] = {
-        LOAD(arch),
-        TRAP_UNLESS(AUDIT_ARCH_X86_64),
-        LOAD(nr),
-        PASS_IF(SYS_clock_nanosleep),
-        PASS_IF(SYS_exit),
-        PASS_IF(SYS_rt_sigreturn),
-        TRAP_UNLESS(SYS_write),
-        LOAD_ARG(0),
-        TRAP_UNLESS(allowed_fd),
-        LOAD_ARG(2),
-        TRAP_UNLESS(8),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    struct sigaction action = {.sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO};
-    sigset_t only;
-
-    // A trap on a thread that blocks SIGSYS would kill the process.
-    sigemptyset(&only);
-    sigaddset(&only, SIGSYS);
-    if (sigaction(SIGSYS, &action, NULL) || pthread_sigmask(SIG_UNBLOCK, &only, NULL) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        return -errno;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : -errno;
-}
-
-// Runs inside the thread that rt_thread_start made, instead of what it was to run, around it.
+// What rt_thread_start runs, instead of the thread's own function, around it.
 static void *filtered(void *arg)
 {
     void *(*run_it)(void *) = watched;
 
     watched_tid = (pid_t)syscall(SYS_gettid);
-    if (install() != 0) {
+    if (watch_this_thread(allowed_fd, NULL) != 0) {
         first_violation = -2;
         return NULL;
     }
@@ -192,33 +86,7 @@ static void assert_no_violation(void)
                  syscall_name(first_violation));
 }
 
-// ---- page faults of the watched thread -------------------------------------------------------
-
-// Minor and major, or -1.
-static long faults_of(pid_t tid)
-{
-    char path[64], text[1024], *p;
-    long minor, major;
-    int fd;
-    ssize_t n;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    // After the name, which may hold anything but a ')' behind it: state and 6 numbers.
-    p = strrchr(text, ')');
-    if (!p ||
-        sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %ld %*u %ld", &minor, &major) != 2)
-        return -1;
-    return minor + major;
-}
-
-// ---- the loop --------------------------------------------------------------------------------
+// ---- the loop -------------------------------------------------------------------------
 
 struct played {
     uint64_t seen; // bit per ladder state
@@ -235,7 +103,8 @@ static struct loop_report newest(struct loop_world *w)
     return r;
 }
 
-// To RUNNING and 600 ticks on; then the joint states stop: HOLD, STOPPING, STOPPED; 200 more.
+// To RUNNING and 600 ticks on; then the joint states stop: HOLD, STOPPING, STOPPED;
+// 200 more.
 static void play(struct loop_world *w, struct played *p)
 {
     ns_t until = clock_now_ns() + WALL_NS;
@@ -269,16 +138,17 @@ static void play(struct loop_world *w, struct played *p)
 static void the_loop_thread(void **state)
 {
     (void)state;
-    if (CANNOT)
+    if (CANNOT_WATCH)
         skip();
     struct world_spec spec = {.control_hz = 1000,
                               .joints = 14,
                               .mode = "crossfade",
                               .jerk = 2000,
                               .lively = 0.05};
-    struct loop_thread_config cfg = {.priority = 50, .cpu = -1};
+    struct rt_thread_spec as = {
+        .name = "actd-loop", .cls = RT_CLASS_RT, .priority = 50, .cpu = -1};
     struct loop_world *w = malloc(sizeof *w);
-    struct loop_thread *t;
+    struct loop_thread t = {.stop = false};
     struct played p = {0};
     char granted[RT_GRANTED];
 
@@ -287,9 +157,12 @@ static void the_loop_thread(void **state)
         fail_msg("%s", w->err.text);
     bool locked = rt_lock_memory() == 0;
     begin(w->board.command_fd);
-    assert_int_equal(loop_thread_start(&t, w->loop, &cfg, granted), 0);
+    t.loop = w->loop;
+    watched = loop_run;
+    assert_int_equal(rt_thread_start(&t.thread, &as, filtered, &t, granted), 0);
     play(w, &p);
-    loop_thread_stop(t);
+    atomic_store(&t.stop, true);
+    assert_int_equal(pthread_join(t.thread, NULL), 0);
     assert_no_violation();
     assert_int_equal(allocations, 0);
     for (int s = LADDER_RUNNING; s <= LADDER_STOPPED; s++)
@@ -305,7 +178,7 @@ static void the_loop_thread(void **state)
     munlockall();
 }
 
-// ---- the detectors themselves ----------------------------------------------------------------
+// ---- the detectors themselves ---------------------------------------------------------
 
 static volatile unsigned char *fresh_pages;
 static _Atomic int stage;
@@ -332,7 +205,7 @@ static void *misbehaves(void *arg)
 static void what_is_forbidden_is_seen(void **state)
 {
     (void)state;
-    if (CANNOT)
+    if (CANNOT_WATCH)
         skip();
     struct rt_thread_spec spec = {.name = "bad", .cls = RT_CLASS_RT, .cpu = -1};
     int fd[2];

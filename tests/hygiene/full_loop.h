@@ -1,10 +1,12 @@
-// The loop on a real board with a robot that follows every command at once, a camera that is
-// always fresh and a policy whose chunks overlap four deep: the full-size case of the benches and
-// of the tests of real-time hygiene. Everything the loop needs comes from a configuration in
-// text, so that it is what a daemon would run. No sockets. One program includes it once.
-#ifndef TEST_LOOP_WORLD_H
-#define TEST_LOOP_WORLD_H
+// The loop on a real board with a robot that follows every command at once, a camera that
+// is always fresh and a policy whose chunks overlap four deep: the full-size case of the
+// benches and of the tests of real-time hygiene. Everything the loop needs comes from a
+// configuration in text, so that it is what a daemon would run. No sockets. One program
+// includes it once.
+#ifndef TEST_FULL_LOOP_H
+#define TEST_FULL_LOOP_H
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +45,7 @@ struct loop_world {
     struct config_error err;
 };
 
-// ---- configuration -------------------------------------------------------------------------
+// ---- configuration --------------------------------------------------------------------
 
 WORLD_UNUSED static int world_configure(struct loop_world *w)
 {
@@ -86,8 +88,8 @@ WORLD_UNUSED static int world_configure(struct loop_world *w)
     return config_loop(&w->cfg, &w->side, &w->info, &w->loop_cfg, &w->err);
 }
 
-// What every joint should do at a time: rest until the approach has arrived, then a slow wave,
-// each joint with a phase of its own.
+// What every joint should do at a time: rest until the approach has arrived, then a slow
+// wave, each joint with a phase of its own.
 WORLD_UNUSED static double world_wish(const struct loop_world *w, int joint, ns_t at)
 {
     ns_t since = w->running_ns > 0 && at > w->running_ns ? at - w->running_ns : 0;
@@ -127,7 +129,7 @@ WORLD_UNUSED static void world_close(struct loop_world *w)
     board_free(&w->board);
 }
 
-// ---- the robot's side ------------------------------------------------------------------------
+// ---- the robot's side -----------------------------------------------------------------
 
 WORLD_UNUSED static void world_joints(struct loop_world *w, ns_t now)
 {
@@ -169,7 +171,8 @@ WORLD_UNUSED static void world_chunk(struct loop_world *w, ns_t now)
     ring_commit(&w->board.chunks);
 }
 
-// The arm is where the newest command put it; all streams are fresh; a chunk when one is due.
+// The arm is where the newest command put it; all streams are fresh; a chunk when
+// one is due.
 WORLD_UNUSED static void world_feed(struct loop_world *w, ns_t now)
 {
     world_joints(w, now);
@@ -195,7 +198,8 @@ world_obey(struct loop_world *w, void (*seen)(const struct command *, void *), v
     return n;
 }
 
-// Asks for what leads to RUNNING from where the loop is, and starts the wave once it is there.
+// Asks for what leads to RUNNING from where the loop is, and starts the wave once
+// it is there.
 WORLD_UNUSED static void world_arm(struct loop_world *w, enum ladder_state mode, ns_t now)
 {
     if (mode == LADDER_READY)
