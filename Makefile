@@ -147,7 +147,7 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
 
 # ---- faults ----------------------------------------------------------------------------------
-FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender world world_new brain \
+FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new brain \
 	blind_refuse matrix scenario verdict joints clocks cameras pictures policy timing requests idle \
 	output weights configs disk)
 $(BUILD)/tests/fault/matrix: $(FAULT_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
@@ -165,7 +165,7 @@ fault: all $(BUILD)/tests/fault/matrix ## every fault, its table, and every scen
 	@tests/fault/run $(BUILD)
 $(BUILD)/tests/fault/hygiene: LDFLAGS += -Wl,--wrap=loop_tick
 # A million random ticks with an independent checker; and what the loop thread asks of the kernel.
-WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender world world_new brain \
+WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new brain \
 	blind_refuse checker checker_chunks checker_ladder walk walk_robot)
 $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault/%: \
 		$(BUILD)/tests/fault/%.o $(WALK_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a

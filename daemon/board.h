@@ -109,7 +109,7 @@ struct loop_event {
                   //   OUT_OF_LIMITS    rad: where the joint was measured
                   //   FOLLOWING_ERROR  rad: how far it was from its command
                   //   JOINTS_STALE     ms since the newest joint state was captured
-                  //   CAMERA_STALE     ms since a frame of the camera was taken; 0 when
+                  //   CAMERA_STALE     ms since a frame of the camera came; 0 when
                   //                    BOARD_CORRUPT in a row did not decode
                   //   OUT_OF_RANGE     rad: what the policy wanted of the joint
                   //   JOINTS_JUMP, JOINTS_NOT_FINITE   rad: what the driver said

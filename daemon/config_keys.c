@@ -42,7 +42,8 @@ const struct config_section config_section[] = {
     {"status", SCOPE_CONFIG, "Where actd publishes actd.v1.Status, once a second."},
     {"safety", SCOPE_CONFIG, "When to slow down, hold and stop."},
     {"deadlines", SCOPE_CONFIG,
-     "Budgets; more than 10 % of 500 ms missed is a fault, and the arm stops."},
+     "Budgets; more than 10 % of the ticks of 500 ms (2 of the last 10 chunks) missed is a "
+     "fault, and the arm stops."},
     {"black_box", SCOPE_CONFIG, "Evidence: the last 5 s before a fault."},
     {"cameras", SCOPE_CAMERA, "One entry per camera; its name is yours to choose."},
     {"joints", SCOPE_JOINT,
@@ -179,7 +180,8 @@ const struct config_key config_key[] = {
 
     {"deadlines", "wakeup_ms", KEY_REAL, false, AT(deadlines.wakeup_ms), 0, 10000, "ms",
      "0", NULL, NULL,
-     "A tick that wakes later misses; 0 means one control period."},
+     "A tick that wakes later misses, and so does every tick that is skipped; 0 means one "
+     "control period."},
     {"deadlines", "tick_ms", KEY_REAL, false, AT(deadlines.tick_ms), 0, 10000, "ms", "0",
      NULL, NULL,
      "A tick that works longer misses; 0 means half a control period."},

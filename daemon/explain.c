@@ -17,7 +17,7 @@ static bool slow_joints(const struct explain_source *s)
 }
 
 // The first stream that comes more slowly than declared.
-static bool slow_stream(const struct explain_source *s, char *text, size_t size)
+bool explain_slow(const struct explain_source *s, char *text, size_t size)
 {
     double hz = s->received_hz[0];
     if (slow_joints(s)) {
@@ -43,7 +43,7 @@ static bool slow_stream(const struct explain_source *s, char *text, size_t size)
 
 static void starting(const struct explain_source *s, char *text, size_t size)
 {
-    if (slow_stream(s, text, size))
+    if (explain_slow(s, text, size))
         return;
     snprintf(text, size, "waits until every stream has been fresh for %d ticks in a row",
              s->cfg->safety.fresh_ticks);
@@ -97,7 +97,8 @@ static void camera_stale(const struct explain_source *s, int camera, double age_
     const struct config_camera *c = &s->cfg->camera[camera];
     if (age_ms > 0)
         snprintf(text, size,
-                 "no usable frame from camera %s for %.0f ms (%g Hz are declared)",
+                 "no usable frame from camera %s for %.0f ms (%g Hz are declared): is it "
+                 "running, and its rate_hz right?",
                  c->name, age_ms, c->rate_hz);
     else
         snprintf(
@@ -172,13 +173,28 @@ static void following(const struct explain_source *s, int joint, double value, c
              j->name, value, j->following_error);
 }
 
-static void no_chunk(const struct explain_source *s, char *text, size_t size)
+static void no_chunk(const struct explain_source *s, const struct loop_report *now,
+                     enum ladder_reason reason, char *text, size_t size)
 {
     struct histogram_summary h = hist_summary(&s->board->chunk_latency);
-    snprintf(text, size,
-             "no chunk of actions covers this moment: inference is too slow (latency "
-             "p50 %.0f, p99 %.0f ms) or has stopped",
-             (double)h.p50_ns / 1e6, (double)h.p99_ns / 1e6);
+    ns_t since = s->board->inferring_since_ns;
+
+    if (reason == REASON_POLICY_SLOW && since != 0)
+        snprintf(
+            text, size,
+            "the chunk in use is over and the inference for the next has run for %.0f "
+            "ms: give policy.threads more cores, or the machine less to do",
+            ms_since(since, now->now_ns));
+    else if (reason == REASON_CHUNK_TOO_OLD)
+        snprintf(text, size,
+                 "the chunks there are come from frames older than inference.max_age_ms: "
+                 "inference or a camera is slow (latency p50 %.0f, p99 %.0f ms)",
+                 (double)h.p50_ns / 1e6, (double)h.p99_ns / 1e6);
+    else
+        snprintf(text, size,
+                 "no chunk of actions covers this moment: inference is too slow (latency "
+                 "p50 %.0f, p99 %.0f ms), has stopped, or what it makes is refused",
+                 (double)h.p50_ns / 1e6, (double)h.p99_ns / 1e6);
 }
 
 static void policy_failed(const struct explain_source *s, char *text, size_t size)
@@ -222,7 +238,7 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
     case REASON_NO_CHUNK:
     case REASON_POLICY_SLOW:
     case REASON_CHUNK_TOO_OLD:
-        no_chunk(s, text, size);
+        no_chunk(s, now, reason, text, size);
         return;
     case REASON_FOLLOWING_ERROR:
         following(s, index, value, text, size);
@@ -232,7 +248,8 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
         return;
     case REASON_TICK_GAP:
         snprintf(text, size,
-                 "the loop itself was away for more than safety.tick_gap_ms, %g ms",
+                 "the loop itself was away for more than safety.tick_gap_ms, %g ms: a "
+                 "suspended machine, a debugger, or no real-time priority",
                  s->cfg->safety.tick_gap_ms);
         return;
     case REASON_OUT_OF_LIMITS:

@@ -14,7 +14,8 @@ struct explain_source {
     const struct config *cfg;
     struct board *board;
     const struct infer *infer;
-    const struct bus *bus; // NULL = unknown
+    const struct bus *bus;         // NULL = unknown
+    struct camera *const *cameras; // (cfg->n_cameras); NULL = unknown
     // Received per second over the last second: joints first, then the cameras; 0 = unknown.
     double received_hz[POLICY_MAX_CAMERAS + 1];
 };

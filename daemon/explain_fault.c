@@ -12,10 +12,18 @@ static const char *joint_name(const struct explain_source *s, int joint)
     return joint >= 0 && joint < s->cfg->n_joints ? s->cfg->joint[joint].name : "a joint";
 }
 
-static const char *camera_name(const struct explain_source *s, int camera)
+// Which camera it is now, for a state that waits and has no event: the first one that fits.
+static int camera_now(const struct explain_source *s, enum ladder_reason reason, int i)
 {
-    return camera >= 0 && camera < s->cfg->n_cameras ? s->cfg->camera[camera].name
-                                                     : "a camera";
+    for (int k = 0; i < 0 && k < s->cfg->n_cameras; k++) {
+        const struct camera_mark *m = &s->board->camera[k];
+
+        if ((reason == REASON_CAMERA_CORRUPT && m->corrupt_in_a_row >= BOARD_CORRUPT) ||
+            (reason == REASON_CAMERA_INVALID && m->refused_in_a_row > 0) ||
+            (reason == REASON_CAMERA_FROZEN && m->same_in_a_row >= BOARD_STUCK))
+            return k;
+    }
+    return i >= 0 && i < s->cfg->n_cameras ? i : 0;
 }
 
 // ---- joint states ----------------------------------------------------------------------------
@@ -34,6 +42,10 @@ static void invalid(const struct explain_source *s, char *text, size_t size)
 static void not_finite(const struct explain_source *s, int joint, double value,
                        char *text, size_t size)
 {
+    if (joint < 0) { // as things are now
+        joint = s->board->joint_mark.refused_joint;
+        value = s->board->joint_mark.refused_value;
+    }
     snprintf(text, size, "%s says %g, %d times in a row: check its encoder and driver",
              joint_name(s, joint), value, INTAKE_BAD_IN_A_ROW);
 }
@@ -41,6 +53,10 @@ static void not_finite(const struct explain_source *s, int joint, double value,
 static void jump(const struct explain_source *s, int joint, double value, char *text,
                  size_t size)
 {
+    if (joint < 0) {
+        joint = s->board->joint_mark.refused_joint;
+        value = s->board->joint_mark.refused_value;
+    }
     snprintf(text, size,
              "%s jumped to %.4g rad, further than %g times its velocity limit and "
              "safety.max_jump (%g rad) allow: two drivers on one endpoint, or an encoder "
@@ -53,17 +69,19 @@ static void jump(const struct explain_source *s, int joint, double value, char *
 static void camera(const struct explain_source *s, enum ladder_reason reason, int i,
                    char *text, size_t size)
 {
-    const char *name = camera_name(s, i);
+    const char *name = s->cfg->camera[camera_now(s, reason, i)].name;
+    char why[CODEC_WHY_MAX] = "";
 
+    if (s->cameras)
+        camera_last_refusal_text(s->cameras[camera_now(s, reason, i)], why);
     if (reason == REASON_CAMERA_CORRUPT)
         snprintf(text, size,
                  "frames of camera %s cannot be decoded: send whole baseline JPEG or raw "
                  "images",
                  name);
     else if (reason == REASON_CAMERA_INVALID)
-        snprintf(text, size,
-                 "every frame of camera %s is refused: see the line on what is dropped",
-                 name);
+        snprintf(text, size, "every frame of camera %s is refused%s%s", name,
+                 why[0] ? ": " : "", why);
     else
         snprintf(text, size,
                  "camera %s sends the same picture again and again: restart it, or write "
@@ -116,12 +134,12 @@ static void deadline(const struct loop_report *now, enum ladder_reason reason, c
 
         if (of[i].reason != reason)
             continue;
-        snprintf(
-            text, size,
-            "more than 10 %% of the last %s than deadlines.%s (%.4g ms; the worst %.4g "
-            "ms in tick %llu): %s, or allow more",
-            of[i].what, of[i].key, (double)b->limit_ns / 1e6, (double)b->worst_ns / 1e6,
-            (unsigned long long)b->worst_tick, of[i].remedy);
+        snprintf(text, size,
+                 "too many %s than deadlines.%s (%.4g ms; the worst %.4g "
+                 "ms in tick %llu): %s, or allow more",
+                 of[i].what, of[i].key, (double)b->limit_ns / 1e6,
+                 (double)b->worst_ns / 1e6, (unsigned long long)b->worst_tick,
+                 of[i].remedy);
     }
 }
 
@@ -160,6 +178,10 @@ void explain_fault(const struct explain_source *s, const struct loop_report *now
     case REASON_CAMERA_INVALID:
     case REASON_CAMERA_FROZEN:
         camera(s, reason, index, text, size);
+        return;
+    case REASON_JOINTS_SLOW:
+    case REASON_CAMERA_SLOW:
+        explain_slow(s, text, size);
         return;
     case REASON_CAMERA_SKEW:
         snprintf(text, size,

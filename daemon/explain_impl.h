@@ -10,4 +10,7 @@ void explain_fault(const struct explain_source *src, const struct loop_report *n
                    enum ladder_reason reason, int index, double value, char *text,
                    size_t size);
 
+// plain. The first stream that comes more slowly than declared. explain.c.
+bool explain_slow(const struct explain_source *src, char *text, size_t size);
+
 #endif

@@ -107,12 +107,14 @@ static void record_ages(const struct loop *l, struct blackbox_record *b, ns_t no
     }
 }
 
-// What has just stopped the arm. Who asked for it needs no evidence.
+// What has just stopped the arm, and, for the braking, that it has come to rest. Who asked for it
+// needs no evidence.
 static enum ladder_reason evident(const struct loop *l)
 {
     const struct loop_event *e = &l->report.event[(l->report.events - 1) % BOARD_EVENTS];
-    bool stopped = l->report.events > 0 && e->tick == l->last_tick &&
-                   (e->to == LADDER_STOPPING || e->to == LADDER_ESTOP);
+    bool stopped =
+        l->report.events > 0 && e->tick == l->last_tick &&
+        (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP);
 
     return stopped && e->reason != REASON_OPERATOR && !BLIND(BLIND_BLACKBOX)
                ? e->reason

@@ -28,7 +28,7 @@ static const char help[] =
     "  inspect CHECKPOINT_DIR    what is in a checkpoint, and whether it can be trusted\n"
     "  init CHECKPOINT_DIR       write policy.yaml and robot.yaml with what can be known\n"
     "  check -c robot.yaml       load all as run would, print every resolved fact\n"
-    "  run -c robot.yaml --arm   drive the robot (without --arm: watch, never move)\n"
+    "  run -c robot.yaml --arm   drive the robot (without --arm or --home: watch)\n"
     "\n"
     "`actd COMMAND --help` says more; the manual is `man actd`; `actd --version`.\n";
 
@@ -86,7 +86,9 @@ static int run_main(int argc, char **argv)
             return usage(run_help);
         }
     }
-    if (optind != argc || !opt.config || (opt.arm && opt.home))
+    if (opt.arm && opt.home)
+        return usage("run: --arm and --home exclude each other: give one\n");
+    if (optind != argc || !opt.config)
         return usage(run_help);
     return run(&opt);
 }

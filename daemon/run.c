@@ -343,6 +343,7 @@ static int watch(struct daemon *d, const struct run_options *opt)
         .infer = d->infer,
         .status = d->status,
         .bus = d->bus,
+        .cameras = d->camera,
         .monitor = d->monitor,
         .blackbox = d->blackbox,
         .signals = d->signals,

@@ -39,6 +39,7 @@ struct watch {
     bool arrived, homed; // at the rest pose; and the way there is over, arrived or not
     uint32_t stalls_told;
     bool ready_told;
+    uint64_t told[LADDER_REASONS]; // episodes of what is only told
     struct watchdog dog;
 };
 
@@ -149,6 +150,27 @@ static void say_events(struct watch *w)
     w->events_said = to;
 }
 
+// What changes nothing must still be said by name: which stream, and what to do.
+static void say_told(struct watch *w)
+{
+    static const enum ladder_reason only[] = {REASON_JOINTS_SLOW, REASON_CAMERA_SLOW,
+                                              REASON_CAMERA_FROZEN};
+    char text[512];
+
+    for (size_t i = 0; i < sizeof only / sizeof *only; i++) {
+        const struct faults *f = &w->report.faults;
+        bool now = (f->active >> only[i]) & 1;
+
+        if (!now || f->of[only[i]].episodes == w->told[only[i]])
+            continue;
+        explain_reason(&w->explain, &w->report, only[i], -1, 0, text, sizeof text);
+        if (!text[0])
+            continue; // the rate is known once a second has passed
+        w->told[only[i]] = f->of[only[i]].episodes;
+        log_line(LOG_WARN, "%s: %s", ladder_reason_name(only[i]), text);
+    }
+}
+
 // A state that waits for something says for what, after a while and then now and again.
 static void say_waiting(struct watch *w)
 {
@@ -236,8 +258,11 @@ int watch_run(const struct watch_source *src)
     if (!w)
         return EX_OSERR;
     w->src = src;
-    w->explain = (struct explain_source){
-        .cfg = src->cfg, .board = src->board, .infer = src->infer, .bus = src->bus};
+    w->explain = (struct explain_source){.cfg = src->cfg,
+                                         .board = src->board,
+                                         .infer = src->infer,
+                                         .bus = src->bus,
+                                         .cameras = src->cameras};
     watchdog_init(&w->dog);
     ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
     const char *cause = NULL;
@@ -253,6 +278,7 @@ int watch_run(const struct watch_source *src)
             continue;
         status_publish(src->status);
         status_received_hz(src->status, w->explain.received_hz);
+        say_told(w);
         next += NS_PER_S;
     }
     int r = come_to_rest(w, cause);

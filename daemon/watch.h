@@ -14,6 +14,7 @@
 
 struct blackbox;
 struct bus;
+struct camera;
 struct monitor;
 
 struct watch_source {
@@ -25,6 +26,7 @@ struct watch_source {
     const struct infer *infer;
     struct status *status;
     const struct bus *bus;
+    struct camera *const *cameras;
     const struct monitor *monitor;
     struct blackbox *blackbox;
     int signals;    // signalfd

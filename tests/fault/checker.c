@@ -219,16 +219,26 @@ static void judge_command(struct checker *c, const struct checker_tick *t)
     c->life[m->sequence % CHECKER_PUBLISHED] = (struct checker_life){.command = *m};
 }
 
+static double inside(const struct checker *c, int i, double pos)
+{
+    return fmin(fmax(pos, c->cfg.min[i]), c->cfg.max[i]);
+}
+
 // A motion starts where the arm is, wherever the commands were.
 static void start_from_measured(struct checker *c, const struct checker_tick *t)
 {
     for (int i = 0; i < c->cfg.joints && t->measured; i++) {
-        c->pos[i] = fmin(fmax(t->measured[i], c->cfg.min[i]), c->cfg.max[i]);
+        c->pos[i] = inside(c, i, t->measured[i]);
         c->vel[i] = c->acc[i] = 0;
-        if (fabs(c->pos[i] - t->measured[i]) > c->cfg.outside + SLACK)
+    }
+}
+
+static void judge_outside(struct checker *c, const struct checker_tick *t)
+{
+    for (int i = 0; i < c->cfg.joints && t->measured; i++)
+        if (fabs(inside(c, i, t->measured[i]) - t->measured[i]) > c->cfg.outside + SLACK)
             checker_blame(c, CHECK_START, "joint %d starts outside its limits, at %.9g",
                           i, t->measured[i]);
-    }
 }
 
 // Is this command another place than the one before?
@@ -245,10 +255,13 @@ void checker_tick(struct checker *c, const struct checker_tick *t)
     if (from == ACTD__V1__MODE__MODE_READY && in(t->mode, SLOW)) {
         if (!t->measured)
             checker_blame(c, CHECK_START, "no joint state is known");
+        judge_outside(c, t);
         start_from_measured(c, t);
         c->armed = true;
         c->command_mode = from;
     }
+    if (!c->armed && t->command)
+        judge_outside(c, t);
     if (!c->armed && t->command && elsewhere(c, t->command)) // it was moved by hand
         start_from_measured(c, t);
     if (t->command)

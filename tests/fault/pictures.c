@@ -1,5 +1,5 @@
-// Faults of what is in a frame: 25 Hz, one period is eight ticks. Late after max(100 ms, 3 periods)
-// = 120 ms, stale after max(500 ms, 10 periods) = 500 ms.
+// Faults of what is in a frame: 25 Hz, one period is eight ticks. Late after max(100 ms, 3
+// periods) = 120 ms, stale after max(500 ms, 10 periods) = 500 ms.
 #include "tests/fault/matrix.h"
 
 #define CAMERA(v, n, m)                                                      \

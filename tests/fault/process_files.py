@@ -42,7 +42,7 @@ def disk_full(place):
     return told(place, "size=8k", r"black box: .*[Nn]o space")
 
 
-@row("black box on a read-only disk", "told; the loop goes on", [BLIND_DISK], r"never in actd.log: .*[Rr]ead")
+@row("black box on a read-only disk", "told; the loop goes on", [BLIND_DISK], r"never in actd.log: .*ead-only")
 def disk_read_only(place):
     return told(place, "ro", r"black box: .*[Rr]ead-only")
 
@@ -79,10 +79,10 @@ def hostile(data):
 
 
 @row("weights cut, hostile, misnamed, not finite", "check and run: exit 78", [BLIND_WEIGHTS],
-     r"^exit -?\d+, not 78$")
+     r"^exit 0, not 78$|^nan: it does not say")
 def weights(place):
     most = 0.0
-    for name, spoil in (("cut", cut), ("nan", not_numbers), ("names", other_names), ("hostile", hostile)):
+    for name, spoil in (("nan", not_numbers), ("cut", cut), ("names", other_names), ("hostile", hostile)):
         config = spoilt(place, name, spoil)
         for command in ("check", "run"):
             a = place.start(f"{place.build}/actd", command, "-c", config, log="actd.log")
@@ -93,7 +93,7 @@ def weights(place):
 
 
 @row("every mistake in a configuration", "exit 78 with line and column", [BLIND_CONFIG],
-     r"\.yaml: exit 0")
+     r"\.yaml: (exit 0|not where)")
 def configs(place):
     n, begin = 0, time.monotonic()
     for path in sorted(glob.glob("tests/data/config/*.yaml")):

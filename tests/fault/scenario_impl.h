@@ -9,7 +9,8 @@ void probe_step(struct probe *p);
 
 // What the driver must read in a command that holds or stops.
 enum ladder_reason verdict_reason(const struct scenario *s);
-// Was it detected, answered and told as it must be? reset: one was taken while the cause was there.
+// Was it detected, answered and told as it must be? reset: one was taken while the cause was
+// there.
 void verdict_run(struct probe *p, bool reset);
 // Asks for a reset. True when it was taken.
 bool verdict_reset(struct probe *p);

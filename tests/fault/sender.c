@@ -1,17 +1,14 @@
-// What the robot says: real bytes of joint states and frames, and what becomes of them when
-// something is wrong with the driver, a camera, or the wire.
+// What the driver says: real bytes of joint states, and what becomes of them when something is
+// wrong with it or with the wire.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <turbojpeg.h>
 
-#include "foxglove/CompressedImage.pb-c.h"
 #include "foxglove/JointStates.pb-c.h"
-#include "foxglove/RawImage.pb-c.h"
-#include "tests/fault/world_impl.h"
+#include "tests/fault/sender_impl.h"
 
-static uint8_t buffer[WORLD_BYTES]; // of the message that is being made
+uint8_t sender_buffer[WORLD_BYTES];
 
 void letter_post(struct world *w, int to, ns_t at, const void *bytes, size_t size)
 {
@@ -35,7 +32,7 @@ void letter_free(struct world *w, int i)
     w->in->letter[i] = w->in->letter[--w->in->letters];
 }
 
-static ns_t ms(double v)
+ns_t sender_ms(double v)
 {
     return (ns_t)(v * (double)NS_PER_MS);
 }
@@ -45,14 +42,14 @@ static bool by_chance(struct world *w, double part)
     return injector_random01(&w->injector.random) < part;
 }
 
-static void set_stamp(Google__Protobuf__Timestamp *t, int64_t wall_ns)
+void sender_set_stamp(Google__Protobuf__Timestamp *t, int64_t wall_ns)
 {
     google__protobuf__timestamp__init(t);
     t->seconds = wall_ns / NS_PER_S;
     t->nanos = (int32_t)(wall_ns % NS_PER_S);
 }
 
-static int64_t stamp_of(const struct world *w, const struct sender *s)
+int64_t sender_stamp(const struct world *w, const struct sender *s)
 {
     return w->now + (WORLD_WALL_NS - WORLD_START_NS) + s->clock_ns;
 }
@@ -107,7 +104,7 @@ static size_t pack_joints(struct world *w, const struct injection *one, int64_t 
     int which = one && one->index < n ? one->index : 0;
 
     foxglove__joint_states__init(&m);
-    set_stamp(&t, stamp);
+    sender_set_stamp(&t, stamp);
     m.timestamp = wrong == JOINTS_NO_STAMP ? NULL : &t;
     for (int i = 0; i < n; i++) {
         int j = wrong == JOINTS_PERMUTED ? n - 1 - i : i;
@@ -127,13 +124,13 @@ static size_t pack_joints(struct world *w, const struct injection *one, int64_t 
     }
     m.joints = list;
     m.n_joints = (size_t)(wrong == JOINTS_ONE_LESS ? n - 1 : n);
-    return foxglove__joint_states__pack(&m, buffer);
+    return foxglove__joint_states__pack(&m, sender_buffer);
 }
 
-static size_t random_bytes(struct world *w, size_t n)
+size_t sender_random(struct world *w, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        buffer[i] = (uint8_t)injector_random32(&w->injector.random);
+        sender_buffer[i] = (uint8_t)injector_random32(&w->injector.random);
     return n;
 }
 
@@ -143,7 +140,7 @@ static void flip(struct world *w, size_t n, int times)
     for (int i = 0; i < times && n > 0; i++) {
         uint32_t r = injector_random32(&w->injector.random);
 
-        buffer[(r >> 3) % n] ^= (uint8_t)(1u << (r & 7));
+        sender_buffer[(r >> 3) % n] ^= (uint8_t)(1u << (r & 7));
     }
 }
 
@@ -155,10 +152,10 @@ static size_t nested(size_t bytes)
     for (; bytes - at >= 4; at += 4) {
         size_t inside = bytes - at - 4;
 
-        buffer[at] = 2 << 3 | 2;
-        buffer[at + 1] = (uint8_t)(0x80 | (inside & 0x7f));
-        buffer[at + 2] = (uint8_t)(0x80 | (inside >> 7 & 0x7f));
-        buffer[at + 3] = (uint8_t)(inside >> 14);
+        sender_buffer[at] = 2 << 3 | 2;
+        sender_buffer[at + 1] = (uint8_t)(0x80 | (inside & 0x7f));
+        sender_buffer[at + 2] = (uint8_t)(0x80 | (inside >> 7 & 0x7f));
+        sender_buffer[at + 3] = (uint8_t)(inside >> 14);
     }
     return at;
 }
@@ -167,8 +164,8 @@ static size_t nested(size_t bytes)
 static size_t bomb(size_t bytes)
 {
     for (size_t i = 0; i + 1 < bytes; i += 2) {
-        buffer[i] = 15 << 3;
-        buffer[i + 1] = 0;
+        sender_buffer[i] = 15 << 3;
+        sender_buffer[i + 1] = 0;
     }
     return bytes;
 }
@@ -188,7 +185,7 @@ static size_t garbage(struct world *w, int variant, size_t n)
         flip(w, n, 8);
         return n;
     default:
-        return random_bytes(w, 64);
+        return sender_random(w, 64);
     }
 }
 
@@ -202,19 +199,19 @@ static void keep(struct sender *s, const void *bytes, size_t size)
 }
 
 // A pair of messages arrives the wrong way round.
-static void post_reordered(struct world *w, int to, struct sender *s, ns_t at, size_t n)
+void sender_reordered(struct world *w, int to, struct sender *s, ns_t at, size_t n)
 {
     if (s->sent % 2 == 0) {
-        keep(s, buffer, n);
+        keep(s, sender_buffer, n);
         return;
     }
-    letter_post(w, to, at, buffer, n);
+    letter_post(w, to, at, sender_buffer, n);
     if (s->kept.bytes)
         letter_post(w, to, at + NS_PER_MS, s->kept.bytes, s->kept.size);
 }
 
 // What concerns any stream: false when nothing of this message is sent.
-static bool comes(struct world *w, struct sender *s, const struct injection *one)
+bool sender_comes(struct world *w, struct sender *s, const struct injection *one)
 {
     bool does = true;
 
@@ -243,7 +240,7 @@ static bool restart(struct world *w, struct sender *s, const struct injection *o
 {
     if (!s->restarted) {
         s->restarted = true;
-        s->quiet_until_ns = w->now + ms(fabs(one->magnitude));
+        s->quiet_until_ns = w->now + sender_ms(fabs(one->magnitude));
         s->clock_ns -= 60 * NS_PER_S;
     }
     return w->now >= s->quiet_until_ns;
@@ -254,172 +251,37 @@ void sender_joints(struct world *w)
     struct sender *s = &w->in->sender[0];
     const struct injection *one = world_wrong(w, INJECT_JOINTS, 0, w->now);
     bool wrong = one && one->verb == VERB_WRONG;
-    int64_t stamp = stamp_of(w, s);
+    int64_t stamp = sender_stamp(w, s);
     ns_t at = w->now + w->cfg.wire_ns;
     size_t n;
 
     read_encoders(w, s, one);
     s->sent++;
-    if (!comes(w, s, one) ||
+    if (!sender_comes(w, s, one) ||
         (wrong && one->variant == JOINTS_RESTARTED && !restart(w, s, one)))
         return;
     if (!wrong)
         s->restarted = false;
     if (wrong && one->variant == JOINTS_RESTARTED)
-        stamp = stamp_of(w, s);
+        stamp = sender_stamp(w, s);
     if (wrong && one->variant == JOINTS_CLOCK)
-        stamp += ms(one->magnitude);
+        stamp += sender_ms(one->magnitude);
     if (one && one->verb == VERB_STUCK && one->variant == JOINTS_SAME && s->kept.bytes) {
         letter_post(w, 0, at, s->kept.bytes, s->kept.size);
         return;
     }
     n = pack_joints(w, one, stamp);
     if (!one)
-        keep(s, buffer, n);
+        keep(s, sender_buffer, n);
     if (one && one->verb == VERB_GARBAGE)
         n = garbage(w, one->variant, n);
     if (one && one->verb == VERB_DELAYED)
-        at += ms(one->magnitude);
+        at += sender_ms(one->magnitude);
     if (wrong && one->variant == JOINTS_REORDERED) {
-        post_reordered(w, 0, s, at, n);
+        sender_reordered(w, 0, s, at, n);
         return;
     }
-    letter_post(w, 0, at, buffer, n);
+    letter_post(w, 0, at, sender_buffer, n);
     if (wrong && one->variant == JOINTS_DUPLICATE)
-        letter_post(w, 0, at, buffer, n);
-}
-
-// ---- frames ----------------------------------------------------------------------------------
-
-// A picture that is never the same: a slope, noise, and a bar that moves.
-static void paint(struct world *w, uint8_t *pixels, uint64_t number, int camera)
-{
-    uint64_t noise = number * 977 + (uint64_t)camera + w->cfg.seed;
-
-    for (int y = 0; y < WORLD_SIDE; y++)
-        for (int x = 0; x < WORLD_SIDE; x++)
-            pixels[y * WORLD_SIDE + x] =
-                (uint8_t)(4u * (unsigned)x + 2u * (unsigned)y +
-                          ((uint64_t)x == number % WORLD_SIDE ? 60u : 0u) +
-                          (injector_random32(&noise) & 7));
-}
-
-static size_t pack_jpeg(uint8_t *pixels, int64_t stamp, const struct injection *one,
-                        struct world *w)
-{
-    static char format[] = "jpeg";
-    Google__Protobuf__Timestamp t;
-    Foxglove__CompressedImage m;
-    tjhandle tj = tjInitCompress();
-    unsigned char *bytes = NULL;
-    unsigned long size = 0;
-    size_t n = 0;
-
-    if (tj && tjCompress2(tj, pixels, WORLD_SIDE, 0, WORLD_SIDE, TJPF_GRAY, &bytes, &size,
-                          TJSAMP_GRAY, 90, 0) == 0) {
-        int bad = one && one->verb == VERB_GARBAGE ? one->variant : -1;
-
-        if (bad == CAMERA_TRUNCATED)
-            size -= size / 3;
-        if (bad == CAMERA_FLIPS) // in the pixels: the header would be refused unread
-            for (int i = 0; i < 40; i++)
-                bytes[size / 2 + injector_random32(&w->injector.random) % (size / 2)] ^=
-                    (uint8_t)(1 + injector_random32(&w->injector.random) % 255);
-        for (unsigned long i = 2; i + 9 < size; i++) {
-            if (bytes[i] != 0xff)
-                continue;
-            if (bad == CAMERA_HUFFMAN && bytes[i + 1] == 0xc4)
-                memset(bytes + i + 5, 0xff, 16); // 255 codes of each length
-            if (bad == CAMERA_BOMB && bytes[i + 1] == 0xc0)
-                memset(bytes + i + 5, 0xff, 4);
-        }
-        foxglove__compressed_image__init(&m);
-        set_stamp(&t, stamp);
-        m.timestamp = &t;
-        m.format = format;
-        m.data = (ProtobufCBinaryData){size, bytes};
-        n = foxglove__compressed_image__pack(&m, buffer);
-    }
-    tjFree(bytes);
-    if (tj)
-        tjDestroy(tj);
-    return n;
-}
-
-static size_t pack_raw(uint8_t *pixels, int64_t stamp, const struct injection *one)
-{
-    static char mono[] = "mono8", other[] = "yuv422";
-    Google__Protobuf__Timestamp t;
-    Foxglove__RawImage m;
-    int wrong = one && one->verb == VERB_WRONG ? one->variant : -1;
-
-    foxglove__raw_image__init(&m);
-    set_stamp(&t, stamp);
-    m.timestamp = &t;
-    m.width = m.height = m.step = WORLD_SIDE;
-    m.encoding = wrong == CAMERA_ENCODING ? other : mono;
-    if (wrong == CAMERA_STRIDE)
-        m.step = WORLD_SIDE - 1;
-    if (wrong == CAMERA_SIZE)
-        m.height = WORLD_SIDE / 2;
-    m.data = (ProtobufCBinaryData){m.step * m.height, pixels};
-    return foxglove__raw_image__pack(&m, buffer);
-}
-
-static bool as_jpeg(const struct world *w, const struct injection *one)
-{
-    return w->cfg.jpeg ||
-           (one && one->verb == VERB_GARBAGE && one->variant >= CAMERA_TRUNCATED &&
-            one->variant <= CAMERA_BOMB);
-}
-
-static size_t pack_frame(struct world *w, struct sender *s, int camera,
-                         const struct injection *one, int64_t stamp)
-{
-    uint8_t pixels[WORLD_SIDE * WORLD_SIDE];
-    bool stuck = one && one->verb == VERB_STUCK;
-    size_t n;
-
-    paint(w, pixels, stuck ? 0 : s->sent, camera);
-    n = as_jpeg(w, one) ? pack_jpeg(pixels, stamp, one, w) : pack_raw(pixels, stamp, one);
-    if (one && one->verb == VERB_GARBAGE && one->variant == CAMERA_RANDOM)
-        n = random_bytes(w, 200);
-    if (one && one->verb == VERB_GARBAGE && one->variant == CAMERA_EMPTY)
-        n = 0;
-    return n;
-}
-
-static ns_t later(const struct world *w, const struct injection *one, ns_t at)
-{
-    ns_t by = ms(fabs(one->magnitude)), since = at - w->schedule.start_ns;
-
-    if (one->verb == VERB_DELAYED && one->variant == CAMERA_BURSTS && by > 0)
-        return at + (by - since % by) % by;
-    return at + by;
-}
-
-void sender_frame(struct world *w, int camera)
-{
-    struct sender *s = &w->in->sender[1 + camera];
-    const struct injection *one = world_wrong(w, INJECT_CAMERA, camera, w->now);
-    int wrong = one && one->verb == VERB_WRONG ? one->variant : -1;
-    int64_t stamp = stamp_of(w, s);
-    ns_t at = w->now + w->cfg.wire_ns;
-    size_t n;
-
-    s->sent++;
-    if (!comes(w, s, one))
-        return;
-    if (wrong == CAMERA_CLOCK)
-        stamp += ms(one->magnitude);
-    if (wrong == CAMERA_SKEW || (one && one->verb == VERB_DELAYED))
-        at = later(w, one, at);
-    n = pack_frame(w, s, camera, one, stamp);
-    if (wrong == CAMERA_REORDERED) {
-        post_reordered(w, 1 + camera, s, at, n);
-        return;
-    }
-    letter_post(w, 1 + camera, at, buffer, n);
-    if (wrong == CAMERA_DUPLICATE)
-        letter_post(w, 1 + camera, at + NS_PER_MS, buffer, n);
+        letter_post(w, 0, at, sender_buffer, n);
 }

@@ -19,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define WALL   (INT64_C(1700000000) * NS_PER_S) // the sender's clock at our time 0
 #define PIXELS ((size_t)CAMERA_MAX_WIDTH * CAMERA_MAX_HEIGHT * 3)
 #define LARGE  (128 * 128) // pixels; one such picture an input, the others are skipped
+#define WIDTH  4
+#define HEIGHT 3
 #define LONG   (64 * 1024) // bytes of a message here
 
 enum op { RAW, JPEG, BYTES, ASK, LOOK, ARM, SET_CLOCK, UNREAD, OPS };
@@ -47,6 +49,7 @@ struct rig {
     uint64_t sent, corrupt;
     uint32_t refused_in_a_row, corrupt_in_a_row;
     bool fresh, large;
+    bool one_size;       // only WIDTH x HEIGHT is taken
     const uint8_t *held; // what was last asked for
 };
 
@@ -162,9 +165,12 @@ static void check_parked(struct rig *r, uint32_t same_before)
 {
     const struct camera_mark *m = &mark;
     ns_t age_ns = r->now - r->latency_ns - m->capture_ns;
+    struct codec_frame f;
 
     must(m->received_ns == r->now && age_ns >= 0 && age_ns <= CODEC_JUMP_MS * NS_PER_MS);
     must(m->changed_ns <= r->now);
+    must(codec_frame(NULL, now.bytes, now.size, &f) == CODEC_OK);
+    must(!r->one_size || (f.width == WIDTH && f.height == HEIGHT));
     if (m->received > 1 && same_content())
         must(m->same_in_a_row == same_before + 1 && m->changed_ns < r->now + 1);
     else
@@ -398,7 +404,10 @@ static void begin(struct rig *r, uint8_t settings)
     r->codec = codec;
     r->latency_ns = settings & 2 ? 8 * NS_PER_MS : 0;
     r->camera = new_camera(settings & 2 ? 8 : 0);
+    r->one_size = settings & 4;
     camera_declare(r->camera, settings & 1 ? 30 : 0, &r->armed);
+    if (r->one_size)
+        camera_expect(r->camera, WIDTH, HEIGHT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

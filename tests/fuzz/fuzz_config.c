@@ -19,12 +19,20 @@ static void must(int promise)
         abort();
 }
 
+static int is_budget(double ms)
+{
+    return ms == 0 || (isfinite(ms) && ms >= 0.001);
+}
+
 static void check_config(const struct config *c)
 {
     must(c->n_joints >= 1 && c->n_joints <= ACTD_MAX_JOINTS);
     must(c->n_cameras >= 0 && c->n_cameras <= POLICY_MAX_CAMERAS);
     must(c->control.rate_hz >= 1 && c->control.rate_hz <= 2000 && c->policy.threads >= 1);
     must(c->policy.directory[0] == '/' && c->runtime[0] == '/');
+    must(is_budget(c->deadlines.wakeup_ms) && is_budget(c->deadlines.tick_ms) &&
+         is_budget(c->deadlines.chunk_latency_ms) &&
+         is_budget(c->deadlines.sensor_age_ms));
     for (int i = 0; i < c->n_joints; i++) {
         const struct config_joint *j = &c->joint[i];
         must(j->min < j->max && isfinite(j->min) && isfinite(j->max));
