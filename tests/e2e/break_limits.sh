@@ -35,12 +35,12 @@ ok "and it runs to its end" ends "$actd" 0
 ok "a listing that cannot be printed is a failure" exit_of 74 \
     sh -c "'$B/actd' inspect config/policies/reach >/dev/full"
 
-# Frames of another size fail every inference; the end looks at those counters, too.
+# Frames of another size are refused; the end looks at those counters, too.
 background "$T/actd.log" "$B/actd" run -c "$T/robot.yaml"
 actd=$pid
 background "$T/sim.log" "$B/actd-sim" --runtime "$T/run" --episodes 1 --camera front=64x48
 sim=$pid
-ok "says why inferences fail" wait_for 30 logged "$T/actd.log" 'inference failed .*64x48'
+ok "says why frames are refused" wait_for 30 logged "$T/actd.log" 'frames refused .*64x48, but the policy takes'
 kill -TERM "$actd"
 ok "and ends cleanly after that" ends "$actd" 0
 kill -TERM "$sim"

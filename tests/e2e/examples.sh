@@ -32,7 +32,8 @@ cp "$T/a.jpg" "$T/b.jpg"
 sed 's/\xff\xc0/\xff\xc2/' "$T/a.jpg" >"$T/progressive.jpg"
 joints=$(sed -n 's/^  \([a-z_]*\):$/\1/p' config/reach.yaml | xargs)
 
-robot_yaml "$T/robot.yaml"
+# The example has one size for every camera.
+robot_yaml "$T/robot.yaml" 's/^policy:/policy:\n  resize: stretch/'
 background "$T/actd.log" "$B/actd" run -c "$T/robot.yaml"
 actd=$pid
 example "$T/driver.log" driver_example.py RUNTIME="$T/run" JOINT...="$joints"

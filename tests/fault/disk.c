@@ -146,16 +146,17 @@ static int lines(const char *path, const char *reason, bool *named)
     return n;
 }
 
-// The whole of the run so far: a line for each tick, and a heading.
+// One when it begins to stop and one when it is at rest. In the second there is the whole of the
+// run so far: a line for each tick, and a heading.
 static const char *whole_story(struct probe *p)
 {
     struct blackbox_counts c = counts();
     bool named;
     int n = lines(c.last_path, "JOINTS_STALE", &named);
 
-    if (c.dumped != 1 || c.failed != 0)
-        return "not exactly one dump";
-    if (n < (int)p->entered[LADDER_STOPPING] || !named)
+    if (c.dumped != 2 || c.failed != 0)
+        return "not exactly two dumps";
+    if (n < (int)p->entered[LADDER_STOPPED] || !named)
         return "the dump does not tell all of it";
     return NULL;
 }

@@ -1,8 +1,8 @@
 // fuzz_camera: one camera's messages with receive times, and somebody who asks for
 // pictures now and then. What becomes of each message is counted once more here, every
-// picture is compared with what its message decodes to alone, in a decoder of its own, and
-// a picture stays as it is until the next is asked for. While nothing is to be decoded
-// nothing is allocated.
+// picture is compared with what its message decodes to alone, in a decoder of its own,
+// and a picture stays as it is until the next is asked for. While nothing is to be
+// decoded nothing is allocated.
 //
 // The input: a byte of settings, then records of OP and as many bytes as OP says.
 #include <errno.h>
@@ -80,7 +80,7 @@ static void on_free(const volatile void *p)
     must(!p || !watched);
 }
 
-// ---- the twin ---------------------------------------------------------------------------
+// ---- the twin -----------------------------------------------------------------------
 
 static void copy_picture(struct picture *to, const struct picture *from)
 {
@@ -143,7 +143,7 @@ static void look(struct rig *r, bool ask)
     }
 }
 
-// ---- what must be true of a message -------------------------------------------------------
+// ---- what must be true of a message -------------------------------------------------
 
 static struct counts counts(const struct rig *r)
 {
@@ -212,7 +212,7 @@ static void check(struct rig *r, struct counts was, uint32_t same_before)
     must(mark.corrupt == r->corrupt && mark.corrupt_in_a_row == r->corrupt_in_a_row);
 }
 
-// ---- messages -----------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------
 
 static bool too_large(struct rig *r)
 {
@@ -372,8 +372,8 @@ static void record(struct rig *r, enum op op, const uint8_t *p, size_t n)
     }
 }
 
-// As camera_new makes it. Its 37 MiB of buffers stay: to map them takes longer than all the
-// rest of an input.
+// As camera_new makes it. Its 37 MiB of buffers stay: to map them takes longer than all
+// the rest of an input.
 static struct camera *new_camera(int latency_ms)
 {
     static struct camera *camera, pristine;

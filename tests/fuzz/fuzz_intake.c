@@ -69,7 +69,7 @@ static struct counts counts(void)
     return (struct counts){m->received, m->refused, m->duplicate, m->out_of_order};
 }
 
-// ---- what must be true ------------------------------------------------------------------
+// ---- what must be true --------------------------------------------------------------
 
 static bool can_be(const struct joint_sample *from, const struct joint_sample *to)
 {
@@ -150,7 +150,7 @@ static void check(struct rig *r, struct counts before)
     must(board.joint_mark.refused_in_a_row == r->in_a_row);
 }
 
-// ---- messages -----------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------
 
 static void take(struct rig *r, const void *data, size_t size)
 {

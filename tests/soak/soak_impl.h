@@ -21,6 +21,8 @@ struct soak_robot {
     struct soak_picture picture[SOAK_CAMERAS];
     tjhandle jpeg;
     double pose[SOAK_JOINTS];
+    double target[SOAK_JOINTS]; // rad, the newest command
+    ns_t moved_ns;
     ns_t silent_until[1 + SOAK_CAMERAS], next_frame[SOAK_CAMERAS], next_trouble;
     ns_t nan_until, swapped_until, clock_until, corrupt_until;
     int64_t last_stamp_ns;

@@ -2,6 +2,7 @@
 // reconnect and restart, all from one seed. Mild faults are bounded so that the arm never has to
 // stop: no two bad messages in a row, no silence as long as a stop. Harsh ones are not.
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +220,21 @@ static void send_frame(struct soak_robot *r, int c, enum soak_mood mood, ns_t no
         send_bytes(r->frames[c], r->message, size);
 }
 
-// The newest one counts, and the arm is there at once.
+// An arm goes there as fast as the fastest can, and no faster: one that was everywhere at once
+// would jump when its driver has been away.
+#define ARM_RAD_S 4.0
+
+static void move(struct soak_robot *r, ns_t now)
+{
+    ns_t since = r->moved_ns ? now - r->moved_ns : 0;
+    double step = ARM_RAD_S * (double)since / (double)NS_PER_S;
+
+    for (int j = 0; j < SOAK_JOINTS; j++)
+        r->pose[j] += fmin(fmax(r->target[j] - r->pose[j], -step), step);
+    r->moved_ns = now;
+}
+
+// The newest one counts.
 static void obey(struct soak_robot *r)
 {
     static uint8_t buf[SOAK_MESSAGE];
@@ -234,7 +249,7 @@ static void obey(struct soak_robot *r)
         (c = actd__v1__joint_command__unpack(NULL, (size_t)size, buf)) == NULL)
         return;
     for (size_t j = 0; j < c->n_joints && j < SOAK_JOINTS; j++)
-        r->pose[j] = c->joints[j]->position;
+        r->target[j] = c->joints[j]->position;
     r->n.mode = (int)c->mode;
     r->n.reason = (int)c->reason;
     r->n.in_mode[(unsigned)c->mode % SOAK_STATES]++;
@@ -308,6 +323,7 @@ static void harsh_trouble(struct soak_robot *r, ns_t now)
 void soak_robot_step(struct soak_robot *r, enum soak_mood mood, ns_t now)
 {
     obey(r);
+    move(r, now);
     if (mood == SOAK_CALM)
         memset(r->silent_until, 0, sizeof r->silent_until);
     if (mood != SOAK_CALM && now >= r->next_trouble) {
@@ -335,6 +351,7 @@ void soak_robot_forget(struct soak_robot *r)
     static const double rest[SOAK_JOINTS] = {0.0, -0.9, 0.9, 0.6, 0.0, 0.1};
 
     memcpy(r->pose, rest, sizeof rest);
+    memcpy(r->target, rest, sizeof rest);
     memset(r->silent_until, 0, sizeof r->silent_until);
     r->nan_until = r->swapped_until = r->clock_until = r->corrupt_until = 0;
     r->n.mode = r->n.reason = 0;
