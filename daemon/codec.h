@@ -47,8 +47,8 @@ struct codec_stamp {       // all zero to begin with
     ns_t last_ns;          // receipt of the last accepted one, and
     int64_t stamp_wall_ns; // its stamp
     bool late;             // it came CODEC_STEP_MS or more after the offset's time
-    bool ahead;       // the last one was refused for being CODEC_STEP_MS or more ahead,
-    int64_t ahead_ns; // by this difference
+    bool ahead; // the last one was refused for being CODEC_STEP_MS or more ahead,
+    int64_t ahead_ns, ahead_wall_ns; // by this difference, with this stamp
     struct {
         int64_t now_ns, before_ns; // the smallest difference in this second, and before
         ns_t since_ns;             // when this second began

@@ -149,12 +149,14 @@ static int64_t size(int64_t x)
 }
 
 // The first message that far ahead is refused, the second that agrees with it is not.
-static bool ahead_alone(struct codec_stamp *s, int64_t seen)
+static bool ahead_alone(struct codec_stamp *s, int64_t stamp_wall_ns, int64_t seen)
 {
-    bool again = s->ahead && size(seen - s->ahead_ns) < STEP_NS;
+    bool again = s->ahead && stamp_wall_ns != s->ahead_wall_ns &&
+                 size(seen - s->ahead_ns) < STEP_NS;
 
     s->ahead = seen - s->offset_ns <= -STEP_NS;
     s->ahead_ns = seen;
+    s->ahead_wall_ns = stamp_wall_ns;
     return s->ahead && !again;
 }
 
@@ -202,7 +204,7 @@ enum codec_time codec_stamp_map(struct codec_stamp *s, int64_t stamp_wall_ns,
         begin(s, s->other.least_ns, received_ns);
         time = CODEC_TIME_OK;
     }
-    if (time == CODEC_TIME_STEP && ahead_alone(s, seen))
+    if (time == CODEC_TIME_STEP && ahead_alone(s, stamp_wall_ns, seen))
         return CODEC_TIME_JUMP;
     s->ahead = false;
     s->other.count = 0;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/blind.h"
 #include "daemon/loop_impl.h"
@@ -102,46 +101,6 @@ static void take_inputs(struct loop *l, uint64_t tick, ns_t now)
 
 // ---- state -----------------------------------------------------------------------------------
 
-// The measured pose, brought inside the limits where it rests a hair beyond one.
-static void start_from_measured(struct loop *l)
-{
-    double pose[ACTD_MAX_JOINTS];
-
-    for (int i = 0; i < l->cfg.joints; i++)
-        pose[i] =
-            fmin(fmax(l->joints.pos[i], l->cfg.limits.min[i]), l->cfg.limits.max[i]);
-    guard_reset(&l->guard, pose);
-    l->sent = l->left = l->guard;
-}
-
-// Is the arm measured somewhere else than where it is held?
-static bool moved_away(const struct loop *l)
-{
-    const struct guard_limits *lim = &l->cfg.limits;
-
-    for (int i = 0; i < l->cfg.joints; i++) {
-        double bound = fmin(LOOP_MOVED, (lim->max[i] - lim->min[i]) / 10);
-
-        if (fabs(l->joints.pos[i] - l->guard.pos[i]) >
-            fmax(bound, l->cfg.following_error[i]))
-            return true;
-    }
-    return false;
-}
-
-// Before the first arming: the pose that was measured first, until the arm was moved.
-static void hold_measured(struct loop *l)
-{
-    if (l->held && l->joints.number != l->away_number)
-        l->away = moved_away(l) ? l->away + 1 : 0;
-    l->away_number = l->joints.number;
-    if (l->held && l->away < LOOP_MOVED_SAMPLES)
-        return;
-    start_from_measured(l);
-    l->held = true;
-    l->away = 0;
-}
-
 static void enter(struct loop *l, enum ladder_state to, ns_t now)
 {
     enum ladder_state from = l->state;
@@ -150,7 +109,7 @@ static void enter(struct loop *l, enum ladder_state to, ns_t now)
     if (to == LADDER_HOLD)
         l->hold_since_ns = now;
     if (from == LADDER_READY && (to == LADDER_APPROACH || to == LADDER_HOMING)) {
-        start_from_measured(l);
+        loop_start_from_measured(l);
         l->armed_before = true;
         l->approached = false;
         l->approach_since_ns = now;
@@ -253,154 +212,6 @@ static void decide(struct loop *l, uint64_t tick, ns_t now)
     atomic_store_explicit(&l->board->armed, in_motion(l), memory_order_relaxed);
 }
 
-// ---- command ---------------------------------------------------------------------------------
-
-const double *loop_goal(const struct loop *l)
-{
-    if (l->state == LADDER_HOMING)
-        return l->cfg.home;
-    if (l->state != LADDER_APPROACH && l->state != LADDER_RUNNING)
-        return NULL;
-    return l->target_rc == 0 ? l->target.pos : NULL;
-}
-
-// What the guard itself refuses counts like a target that was refused before.
-static void towards(struct loop *l, const double *goal, const double *vel, double scale,
-                    struct guard_result *r)
-{
-    if (goal == NULL || guard_apply(&l->guard, goal, vel, scale, r) != 0)
-        guard_brake(&l->guard, false, r);
-}
-
-// The next command from where the guard stands.
-static void move(struct loop *l, struct guard_result *r)
-{
-    static const double still[ACTD_MAX_JOINTS] = {0};
-
-    switch (l->state) {
-    case LADDER_APPROACH:
-    case LADDER_HOMING:
-        towards(l, loop_goal(l), still, l->cfg.approach_scale, r);
-        return;
-    case LADDER_RUNNING:
-        towards(l, loop_goal(l), l->target.vel, 1, r);
-        return;
-    case LADDER_HOLD:
-    case LADDER_DISARMING:
-        guard_brake(&l->guard, false, r);
-        return;
-    default: // STOPPING and ESTOP come to rest; the idle ones are there
-        guard_brake(&l->guard, true, r);
-    }
-}
-
-// Never negative: a sample may be newer than the moment the tick woke.
-static ns_t age(ns_t at, ns_t now)
-{
-    return now > at ? now - at : 0;
-}
-
-static void fill(struct loop *l, const struct guard_result *r, ns_t now)
-{
-    struct command *c = &l->command;
-    const double *goal = loop_goal(l);
-    size_t size = (size_t)l->cfg.joints * sizeof(double);
-
-    memset(c, 0, sizeof *c);
-    c->n = l->cfg.joints;
-    memcpy(c->pos, r->pos, size);
-    memcpy(c->vel, r->vel, size);
-    memcpy(c->wanted, goal != NULL ? goal : r->pos, size);
-    memcpy(c->limit, r->limit, sizeof c->limit);
-    c->first_limit = r->first;
-    c->first_joint = r->first_joint;
-    c->mode = l->state;
-    c->reason = l->reason;
-    c->ttl_ns = l->cfg.ttl_ns;
-    c->joint_age_ns = age(l->joints.capture_ns, now);
-    c->stalls = l->stalls;
-    if (goal == l->target.pos) {
-        c->frame_age_ns = age(l->target.oldest_ns, now);
-        c->chunk_id = l->target.newest_id;
-        c->chunk_row = l->target.row;
-        c->blended = l->target.blended;
-    }
-}
-
-// The last gate. A command that it refuses was never made.
-static bool pass_gate(struct loop *l)
-{
-    struct command *c = &l->command;
-
-    l->gate = gate_check(&l->cfg.limits, l->guard.period_s, l->sent.pos, c->pos, c->vel,
-                         c->ttl_ns, &l->gate_joint);
-    if (l->gate == GATE_PASSED || BLIND(BLIND_GATE))
-        return true;
-    l->guard = l->sent;
-    l->report.gate_refusals++;
-    return false;
-}
-
-// A command that the bus took and did not send (too old, cut by the monitor) was never made: the
-// next step is from the one before.
-static void find_lost(struct loop *l)
-{
-    uint64_t lost = atomic_load_explicit(&l->board->lost_command, memory_order_acquire);
-
-    if (lost == l->lost)
-        return;
-    l->lost = lost;
-    if (lost == l->report.commands)
-        l->guard = l->sent = l->left;
-}
-
-// Fills l->command. False when nothing may be published in this tick.
-static bool make_command(struct loop *l, ns_t now)
-{
-    struct guard_result r;
-
-    l->gate = GATE_PASSED;
-    if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale))) {
-        l->held = false;
-        return false;
-    }
-    find_lost(l);
-    if (!l->armed_before)
-        hold_measured(l);
-    move(l, &r);
-    fill(l, &r, now);
-    return pass_gate(l);
-}
-
-// True when it is on its way.
-static bool publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline,
-                    ns_t lateness)
-{
-    static const uint64_t one = 1;
-    struct command *c = &l->command;
-
-    c->sequence = l->report.commands + 1;
-    c->tick = tick;
-    c->made_ns = done;
-    c->margin_ns = deadline - done;
-    c->lateness_ns = lateness;
-    // One at a time: of several that wait only the newest could leave, and the step to it would
-    // be as long as all of theirs. The next one is from the last that was handed over.
-    if ((!ring_empty(&l->board->commands) && !BLIND(BLIND_OUTBOX_NEWEST)) ||
-        !ring_push(&l->board->commands, c)) {
-        l->guard = l->sent;
-        l->report.commands_dropped++;
-        return false;
-    }
-    l->report.commands++;
-    l->left = l->sent;
-    l->sent = l->guard;
-    budget_add(&l->budget[BOARD_SENSOR], done - l->joints.capture_ns, tick);
-    // Full (2^64 - 2 unread wake-ups) is the only refusal, and then the bus is awake anyway.
-    (void)!write(l->board->command_fd, &one, sizeof one);
-    return true;
-}
-
 // ---- the tick --------------------------------------------------------------------------------
 
 // A tick that was skipped has missed, whatever the budget: what is lost is lost.
@@ -428,8 +239,8 @@ void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
 
     take_inputs(l, tick, now_ns);
     decide(l, tick, now_ns);
-    if (make_command(l, now_ns))
-        published = publish(l, tick, clock(), deadline, lateness_ns);
+    if (loop_make_command(l, now_ns))
+        published = loop_publish(l, tick, clock(), deadline, lateness_ns);
     count_tick(l, tick, now_ns, lateness_ns);
     worked = clock() - now_ns;
     loop_report_tick(l, now_ns, lateness_ns, worked, published);

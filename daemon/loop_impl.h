@@ -79,8 +79,19 @@ struct loop {
     struct loop_report report;
 };
 
-// What drives the arm in this tick: the pose it goes to, NULL when it is to rest. loop.c, rt.
+// loop_command.c, all rt. The pose that the arm goes to in this tick, NULL when it is to rest.
 const double *loop_goal(const struct loop *l);
+// The guard begins at the measured pose, brought inside the limits where it rests a hair beyond.
+void loop_start_from_measured(struct loop *l);
+// Fills l->command. False when nothing may be published in this tick.
+bool loop_make_command(struct loop *l, ns_t now);
+// Hands it over. False when it can not leave: then it was never made.
+bool loop_publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline, ns_t lateness);
+
+// loop_streams.c: of joint states and cameras, for loop_conditions; sets degraded, outside, stale. rt.
+uint64_t loop_streams(struct loop *l, ns_t now);
+// Whom to name for a reason, loop_streams.c. The first one found is enough. rt.
+void loop_suspect(struct loop *l, enum ladder_reason reason, int index, double value);
 
 // loop_watch.c: what is true in this tick, as LADDER_C_ bits. rt.
 uint64_t loop_conditions(struct loop *l, ns_t now);

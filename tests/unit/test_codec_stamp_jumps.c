@@ -86,6 +86,8 @@ static void test_one_wrong_stamp(void **state)
             ns_t t = begin(&s, learn) + PERIOD;
 
             assert_int_equal(verdict(&s, WALL + t + by[i], t, learn), CODEC_TIME_JUMP);
+            // The same message once more confirms nothing.
+            assert_int_equal(verdict(&s, WALL + t + by[i], t, learn), CODEC_TIME_JUMP);
             for (int k = 0; k < 20; k++) {
                 t += PERIOD;
                 assert_int_equal(captured(&s, WALL + t, t, learn), t);
