@@ -37,7 +37,7 @@ ok "the log says where the evidence is" wait_for 5 logged "$T/actd.log" 'last 5 
 csv=$(find "$T/state" -name 'blackbox-e2e-*-JOINTS_STALE.csv' | sort | head -n 1)
 ok "which is there, one line per tick" test "$(wc -l <"$csv")" -gt 150
 ok "with a header" bash -c 'head -n 1 "$0" | grep -q "^tick,.*mode.*reason.*shoulder_pan.measured"' "$csv"
-ok "up to the stop" bash -c 'tail -n 1 "$0" | grep -q "STOPPING.*JOINTS_STALE"' "$csv"
+ok "up to the stop" bash -c 'tail -n 1 "$0" | grep -qE "STOPP(ING|ED).*JOINTS_STALE"' "$csv"
 rest() { wait_for 5 bash -c 'tail -qn 1 "$0"/actd/e2e/*.csv | grep -q "STOPPED.*JOINTS_STALE"' "$T/state"; }
 ok "and another one to the end of the braking" rest
 ok "not for everybody to read" test "$(stat -c %a "$csv")" = 640
