@@ -252,7 +252,7 @@ fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
 		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
 		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
 
-ci: ## make test, then clang, sanitizers, lint, a short fuzz and the demo
+ci: ## make test, then clang, sanitizers, lint, coverage, a sample of mutants, fault, fuzz, demo
 	$(MAKE) test
 	$(MAKE) ci-rest
 .PHONY: ci-rest

@@ -57,7 +57,7 @@ const double *loop_goal(const struct loop *l)
     return l->target_rc == 0 ? l->target.pos : NULL;
 }
 
-// What the guard itself refuses counts like a target that was refused before.
+// What the guard refuses is braked; judge_target has looked before it and made a fault of it.
 static void towards(struct loop *l, const double *goal, const double *vel, double scale,
                     struct guard_result *r)
 {
