@@ -7,7 +7,7 @@ static void count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-// It was taken, and the arm will never hear of it: the loop steps from the one before.
+// The arm will never hear of it: the loop steps from the one before.
 static bool lose(struct board *board, const struct command *c, _Atomic uint64_t *counter)
 {
     atomic_store_explicit(&board->lost_command, c->sequence, memory_order_release);
@@ -15,33 +15,40 @@ static bool lose(struct board *board, const struct command *c, _Atomic uint64_t 
     return false;
 }
 
-// The newest command that waits; those before it are dropped.
-static bool newest(struct outbox *o, struct board *board, struct command *out)
-{
-    if (!ring_pop(&board->commands, out))
-        return false;
-    while (!BLIND(BLIND_OUTBOX_NEWEST) && ring_pop(&board->commands, out))
-        count(&o->superseded);
-    return true;
-}
-
-bool outbox_next(struct outbox *o, struct board *board, ns_t now, struct command *out)
+static bool may_leave(struct outbox *o, struct board *board, ns_t now, struct command *c)
 {
     ns_t waited_ns;
 
-    if (!newest(o, board, out))
-        return false;
-    if (!BLIND(BLIND_OUTBOX_CUT) && out->stalls != atomic_load(&board->stalls)) {
-        return lose(board, out, &o->cut);
+    if (!BLIND(BLIND_OUTBOX_CUT) && c->stalls != atomic_load(&board->stalls)) {
+        return lose(board, c, &o->cut);
     }
     // The loop may have made it after the caller looked at the clock.
-    waited_ns = now > out->made_ns ? now - out->made_ns : 0;
+    waited_ns = now > c->made_ns ? now - c->made_ns : 0;
     if (!BLIND(BLIND_OUTBOX_TTL)) {
-        if (waited_ns >= out->ttl_ns) {
-            return lose(board, out, &o->expired);
+        if (waited_ns >= c->ttl_ns) {
+            return lose(board, c, &o->expired);
         }
-        out->ttl_ns -= waited_ns;
+        c->ttl_ns -= waited_ns;
     }
-    o->last_sequence = out->sequence;
     return true;
+}
+
+// A place is given back only when its command's fate is known: an empty ring tells the loop
+// that the last one left, unless it was told before that it did not.
+bool outbox_next(struct outbox *o, struct board *board, ns_t now, struct command *out)
+{
+    bool leaves;
+
+    while (!BLIND(BLIND_OUTBOX_NEWEST) && ring_waiting(&board->commands) > 1) {
+        count(&o->superseded);
+        ring_release(&board->commands);
+    }
+    if (ring_waiting(&board->commands) == 0)
+        return false;
+    *out = *(const struct command *)ring_peek(&board->commands);
+    leaves = may_leave(o, board, now, out);
+    ring_release(&board->commands);
+    if (leaves)
+        o->last_sequence = out->sequence;
+    return leaves;
 }

@@ -13,6 +13,12 @@ bool ring_empty(const struct ring *r)
            atomic_load_explicit(&r->tail, memory_order_acquire);
 }
 
+uint64_t ring_waiting(const struct ring *r)
+{
+    return atomic_load_explicit(&r->head, memory_order_acquire) -
+           atomic_load_explicit(&r->tail, memory_order_relaxed);
+}
+
 void *ring_reserve(struct ring *r)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);

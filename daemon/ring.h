@@ -25,6 +25,7 @@ void ring_free(struct ring *r);
 bool ring_push(struct ring *r, const void *element); // the writer; false = full, counted
 bool ring_pop(struct ring *r, void *element);        // the reader; false = empty
 bool ring_empty(const struct ring *r);               // the writer: the reader has had all
+uint64_t ring_waiting(const struct ring *r);         // the reader: how many wait for it
 // In place, for elements too large to copy twice: NULL = full (counted) or empty.
 void *ring_reserve(struct ring *r);
 void ring_commit(struct ring *r);
