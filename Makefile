@@ -23,7 +23,8 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
 
-PKGS_CORE := libzmq libprotobuf-c yaml-0.1 jansson libturbojpeg libsystemd
+PKGS_CORE := libzmq libprotobuf-c yaml-0.1 jansson libturbojpeg libsystemd libcrypto libmicrohttpd
+PKGS_CTL  := libprotobuf-c jansson
 PKGS_SIM  := egl libpng
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wfloat-conversion -Wstrict-prototypes \
@@ -43,7 +44,7 @@ LIBS_SIM  = -lmujoco $(shell pkg-config --libs $(PKGS_SIM))
 
 # ---- sources -------------------------------------------------------------------------------
 PROTOS   := google/protobuf/timestamp foxglove/CompressedImage foxglove/RawImage \
-	foxglove/JointStates actd/v1/joint_command actd/v1/status actd/v1/sim_status
+	foxglove/JointStates actd/v1/joint_command actd/v1/status actd/v1/control actd/v1/sim_status
 GEN_C    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.c)
 GEN_H    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.h)
 GEN_O    := $(GEN_C:.c=.o)
@@ -52,6 +53,7 @@ POLICY_C := $(wildcard policy/*.c policy/kernels/*.c policy/models/*.c)
 DAEMON_C := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SIM_C    := $(filter-out daemon/sim/main.c,$(wildcard daemon/sim/*.c))
 TOOL_C   := $(wildcard daemon/tools/*.c)
+CTL_C    := $(wildcard daemon/actctl/*.c)
 UNIT_C   := $(wildcard tests/unit/test_*.c)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -60,7 +62,7 @@ UNITS := $(UNIT_C:tests/unit/%.c=$(BUILD)/tests/%)
 FAULT_BIN := $(patsubst %,$(BUILD)/tests/fault/%,matrix property hygiene)
 
 .PHONY: all
-all: $(BUILD)/actd $(BUILD)/actd-sim $(TOOLS)
+all: $(BUILD)/actd $(BUILD)/actctl $(BUILD)/actd-sim $(TOOLS)
 
 # ---- rules ---------------------------------------------------------------------------------
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
@@ -93,6 +95,10 @@ $(BUILD)/actd: $(BUILD)/daemon/main.o $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 $(BUILD)/actd-sim: $(BUILD)/daemon/sim/main.o $(BUILD)/libsim.a $(BUILD)/libactd.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_SIM) $(LIBS_CORE)
+# Without OpenBLAS and ZeroMQ: it is a short conversation over one socket.
+$(BUILD)/actctl: $(call obj,$(CTL_C)) $(BUILD)/libactd.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs $(PKGS_CTL)) -lm
 $(TOOLS): $(BUILD)/%: $(BUILD)/daemon/tools/%.o $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
@@ -108,7 +114,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libactd.a $(BUILD)/
 # ---- what people call ----------------------------------------------------------------------
 DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler libprotobuf-dev libopenblas-pthread-dev libyaml-dev libjansson-dev \
-	libturbojpeg0-dev libsystemd-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
+	libturbojpeg0-dev libsystemd-dev libssl-dev libmicrohttpd-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
 	libpng-dev libcmocka-dev python3 python3-zmq python3-protobuf
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -215,7 +221,7 @@ $(BUILD)/actd-soak: $(call obj,$(wildcard tests/soak/*.c)) $(BUILD)/libactd.a $(
 .PHONY: deps-bench bench-loop tsan soak
 
 # ---- lint ----------------------------------------------------------------------------------
-ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) daemon/main.c daemon/sim/main.c
+ALL_C := $(POLICY_C) $(DAEMON_C) $(SIM_C) $(TOOL_C) $(CTL_C) daemon/main.c daemon/sim/main.c
 lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 	@echo clang-format
 	@clang-format --dry-run -Werror $(ALL_C) $(wildcard policy/*.h policy/*/*.h daemon/*.h \

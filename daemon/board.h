@@ -135,6 +135,18 @@ struct seam_report {
     uint64_t tick;     // when the largest in rad was
 };
 
+// What became of the newest requests that the loop took. Requests of one tick are answered
+// together: `requests` says which they were.
+struct loop_answer {
+    uint64_t number; // counts ticks in which there were any
+    uint64_t tick;
+    uint32_t requests; // board_request bits
+    enum ladder_state from, to;
+    enum ladder_reason cause; // that stood in the way: ladder_cause of that tick
+    int index;                // as in loop_event, for cause
+    double value;
+};
+
 // What the loop says of itself after every tick.
 struct loop_report {
     ns_t now_ns;
@@ -145,6 +157,12 @@ struct loop_report {
     bool wants_inference;   // not while a camera or joint states (3 periods) are late
     uint64_t chunk_id;      // newest chunk in use
     ns_t chunk_anchor_ns;   // its row 0, after any re-anchoring
+    ns_t chunk_oldest_ns;   // capture of the oldest frame behind the target
+    double chunk_row;
+    int chunk_rows, chunk_blended;
+    ns_t chunk_step_ns;
+    uint32_t generation;      // of the newest chunk in use, 0 = none yet
+    uint64_t generation_tick; // in which its first chunk came into view
     double chunk_remaining; // rows
     uint64_t chunks_seen;   // pushed, whatever the verdict
     uint64_t verdict[CHUNK_VERDICTS];
@@ -157,7 +175,11 @@ struct loop_report {
     struct budget_report budget[BOARD_BUDGETS];
     uint64_t stalls;             // times the monitor cut the output
     double pos[ACTD_MAX_JOINTS]; // commanded
+    double vel[ACTD_MAX_JOINTS]; // commanded
+    double wanted[ACTD_MAX_JOINTS]; // by the policy; NaN when it wants nothing
+    enum guard_limit limit[ACTD_MAX_JOINTS];
     double measured[ACTD_MAX_JOINTS];
+    struct loop_answer answer;
     uint64_t events; // steps of the ladder so far; step i is at i % BOARD_EVENTS
     struct loop_event event[BOARD_EVENTS];
 };

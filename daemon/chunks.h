@@ -85,6 +85,8 @@ struct chunk {
     ns_t anchor_ns; // capture time of the observation: row 0's time
     ns_t oldest_ns; // capture time of the oldest frame used
     ns_t ready_ns;  // when the inference was done
+    ns_t step_ns;   // of a row; 0 = the configuration's
+    uint32_t generation; // of the policy that made it; counts policies of this process
     int32_t rows, joints;
     float row[]; // (rows, joints) rad, robot's joint order
 };

@@ -18,6 +18,7 @@
 
 #define CONFIG_NAME 64
 #define CONFIG_PATH 512
+#define CONFIG_LIST 1024 // of names, one per line
 
 struct config_error {
     char text[1536]; // "file:line:column: key: what is wrong; what to do"
@@ -117,6 +118,19 @@ struct config {
         char directory[CONFIG_PATH]; // "" = config_black_box decides
         int keep;
     } black_box;
+    struct { // who may talk to the control socket
+        char socket[CONFIG_PATH]; // absolute after config_load
+        char act[CONFIG_LIST], read[CONFIG_LIST]; // users and @groups
+    } operators;
+    struct {
+        char directory[CONFIG_PATH]; // of policies to swap to, absolute; "" = none
+        double max_difference;       // rad between the chunks; more needs --force
+        double fade_ms;              // from the old policy's motion to the new one's
+        int trials;
+    } swap;
+    struct {
+        char listen[CONFIG_NAME]; // "127.0.0.1:9464", "" = nowhere
+    } metrics;
     int n_cameras;
     struct config_camera camera[POLICY_MAX_CAMERAS];
     int n_joints;
