@@ -38,7 +38,7 @@ endif
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) $(HARD) -ffp-contract=off $(SANFLAGS) \
 	-I. -isystem $(BUILD)/gen $(shell pkg-config --cflags $(PKGS_CORE)) $(CFLAGS)
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
-LIBS_POLICY := -lopenblas -ljansson -lpthread -lm
+LIBS_POLICY := -lopenblas -ljansson -lcrypto -lpthread -lm
 LIBS_CORE = $(shell pkg-config --libs $(PKGS_CORE)) $(LIBS_POLICY)
 LIBS_SIM  = -lmujoco $(shell pkg-config --libs $(PKGS_SIM))
 
@@ -119,9 +119,9 @@ DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-comp
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help deps deps-lint test unit bench demo demo-100 parity lint fuzz ci clean install
+.PHONY: help deps deps-lint test unit bench demo demo-100 parity lint fuzz ci clean
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile systemd/rules.mk tests/swap/rules.mk | \
 		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
 # Does nothing when everything is there already, so it also works without a network then.
@@ -258,7 +258,7 @@ fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
 		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
 		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
 
-ci: ## make test, then clang, sanitizers, lint, coverage, a sample of mutants, fault, fuzz, demo
+ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, fault, systemd, fuzz, demo
 	$(MAKE) test
 	$(MAKE) ci-rest
 .PHONY: ci-rest
@@ -270,27 +270,16 @@ ci-rest:
 	$(MAKE) coverage
 	$(MAKE) mutation MUTATION_ARGS="--sample 120"
 	$(MAKE) fault
+	$(MAKE) swap SWAPS=40 SWAP_FULL=2
+	$(MAKE) check-units
+	$(MAKE) test-systemd
 	$(MAKE) fuzz FUZZ_SECONDS=30
 	$(MAKE) demo
 
 clean:
 	rm -rf build build-san build-clang build-tsan
 
-PREFIX ?= /usr/local
-D = $(DESTDIR)$(PREFIX)
-install: all ## install programs, man page, examples, protos, the shipped policy and the unit
-	install -d $(D)/bin $(D)/share/man/man1 $(D)/share/actd/policies/reach
-	install -d $(D)/share/actd/proto/foxglove $(D)/share/actd/proto/actd/v1
-	install -d $(D)/lib/systemd/system $(D)/lib/sysusers.d
-	install -m755 $(BUILD)/actd $(BUILD)/actd-sim $(BUILD)/actd-demo $(D)/bin
-	install -m644 daemon/man/actd.1 $(D)/share/man/man1
-	install -m644 config/*.yaml $(D)/share/actd
-	install -m755 config/*.py $(D)/share/actd
-	install -m644 config/policies/reach/* $(D)/share/actd/policies/reach
-	install -m644 proto/foxglove/* $(D)/share/actd/proto/foxglove
-	install -m644 proto/actd/v1/* $(D)/share/actd/proto/actd/v1
-	sed 's|/usr/bin|$(PREFIX)/bin|' systemd/actd@.service >$(D)/lib/systemd/system/actd@.service
-	install -m644 systemd/actd.sysusers $(D)/lib/sysusers.d/actd.conf
+include systemd/rules.mk tests/swap/rules.mk
 
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -2,51 +2,13 @@
 // first and again after every message that came in, and a wake-up takes at most DRAIN_MAX
 // messages from one socket, so that a publisher that floods one stream delays neither a
 // command nor another stream by more than one message.
-#include "daemon/bus.h"
+#include "daemon/bus_impl.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zmq.h>
 
-#include "daemon/endpoint.h"
-#include "daemon/intake.h"
-#include "daemon/outbox.h"
-#include "daemon/rt.h"
-#include "daemon/sockets.h"
-#include "daemon/wall.h"
-
-#define DRAIN_MAX  64
-#define SMALL_MARK 64 // a PUB socket starves of read credits below about 16
-#define FRAME_MARK 4
-#define STATUS_MAX (64 * 1024) // nobody sends to a PUB socket; bytes
-#define LAST_MS    50          // that the last commands get on their way out
-
-struct stream {
-    void *socket;
-    struct camera *camera; // NULL = joint states
-    bool inside;           // the last part received has another one behind it
-};
-
-struct bus {
-    struct board *board;
-    struct sockets *sockets;
-    struct intake *intake;
-    struct outbox outbox;
-    struct wall wall;
-    _Atomic uint64_t wall_sets;
-    int lock_fd;
-    void *commands; // PUB
-    int n_streams;
-    struct stream stream[1 + POLICY_MAX_CAMERAS]; // 0 = joint states
-    _Atomic uint64_t sent, send_failed;
-    _Atomic bool stop;
-    bool running;
-    pthread_t thread;
-    unsigned char buffer[CODEC_COMMAND_MAX];
-};
+#define DRAIN_MAX 64
 
 // ---- commands out ---------------------------------------------------------------------
 
@@ -54,15 +16,8 @@ static void send_command(struct bus *b, const struct command *cmd)
 {
     size_t size =
         codec_command(intake_codec(b->intake), cmd, b->buffer, sizeof b->buffer);
-    int events;
-    size_t events_size = sizeof events;
 
-    // zmq_send looks at what subscribers have read at most once in 3 million cycles, and
-    // a PUB socket that believes its mark reached drops: without this question two bursts
-    // of 32 within a millisecond lost commands to a subscriber that had read them all.
-    zmq_getsockopt(b->commands, ZMQ_EVENTS, &events, &events_size);
-    // A PUB socket never waits: at a subscriber's mark it drops that subscriber's copy.
-    if (size == 0 || zmq_send(b->commands, b->buffer, size, ZMQ_DONTWAIT) < 0)
+    if (size == 0 || publisher_send(b->commands, b->buffer, size, clock_now_ns()) != 0)
         atomic_fetch_add_explicit(&b->send_failed, 1, memory_order_relaxed);
     else
         atomic_fetch_add_explicit(&b->sent, 1, memory_order_relaxed);
@@ -74,6 +29,22 @@ static void send_newest(struct bus *b)
 
     if (outbox_next(&b->outbox, b->board, clock_now_ns(), &cmd))
         send_command(b, &cmd);
+}
+
+// The newest that another thread wants published.
+static void pass_on(const struct relay *r)
+{
+    zmq_msg_t msg, newest; // a recv that finds nothing leaves an empty one
+
+    zmq_msg_init(&msg);
+    zmq_msg_init(&newest);
+    while (zmq_msg_recv(&msg, r->end, ZMQ_DONTWAIT) >= 0)
+        zmq_msg_move(&newest, &msg);
+    if (zmq_msg_size(&newest) > 0)
+        (void)publisher_send(r->out, zmq_msg_data(&newest), zmq_msg_size(&newest),
+                             clock_now_ns());
+    zmq_msg_close(&newest);
+    zmq_msg_close(&msg);
 }
 
 // ---- messages in ----------------------------------------------------------------------
@@ -176,197 +147,71 @@ static void look_at_wall(struct bus *b)
             camera_wall_set(b->stream[i].camera, by_ns, now);
 }
 
-static void *bus_loop(void *arg)
+// Everything to wait on: streams first, in their order. Returns how many.
+static int watched(struct bus *b, zmq_pollitem_t *item)
+{
+    int n = 0, relays = atomic_load(&b->n_relays);
+    void *peers = publisher_waits_on(b->commands);
+
+    for (; n < b->n_streams; n++)
+        item[n] = (zmq_pollitem_t){b->stream[n].socket, 0, ZMQ_POLLIN, 0};
+    item[n++] = (zmq_pollitem_t){NULL, b->board->command_fd, ZMQ_POLLIN, 0};
+    if (peers)
+        item[n++] = (zmq_pollitem_t){peers, 0, ZMQ_POLLIN, 0};
+    for (int i = 0; i < relays; i++) {
+        item[n++] = (zmq_pollitem_t){b->relay[i].end, 0, ZMQ_POLLIN, 0};
+        if ((peers = publisher_waits_on(b->relay[i].out)))
+            item[n++] = (zmq_pollitem_t){peers, 0, ZMQ_POLLIN, 0};
+    }
+    return n;
+}
+
+// Subscribers, and what else is published.
+static void mind_peers(struct bus *b)
+{
+    int relays = atomic_load(&b->n_relays);
+
+    publisher_listen(b->commands, clock_now_ns());
+    for (int i = 0; i < relays; i++) {
+        send_newest(b);
+        publisher_listen(b->relay[i].out, clock_now_ns());
+        pass_on(&b->relay[i]);
+    }
+}
+
+static void drain_all(struct bus *b, const zmq_pollitem_t *item)
+{
+    for (int i = 0; i < b->n_streams; i++) {
+        if (!(item[i].revents & ZMQ_POLLIN))
+            continue;
+        if (b->stream[i].camera)
+            drain_frames(b, &b->stream[i]);
+        else
+            drain_joints(b, &b->stream[i]);
+        send_newest(b);
+    }
+}
+
+void *bus_loop(void *arg)
 {
     struct bus *b = arg;
-    zmq_pollitem_t item[2 + POLICY_MAX_CAMERAS] = {{0}};
-    int n = b->n_streams;
+    zmq_pollitem_t item[3 + POLICY_MAX_CAMERAS + 2 * BUS_RELAYS];
 
-    for (int i = 0; i < n; i++)
-        item[i] = (zmq_pollitem_t){b->stream[i].socket, 0, ZMQ_POLLIN, 0};
-    item[n] = (zmq_pollitem_t){NULL, b->board->command_fd, ZMQ_POLLIN, 0};
     while (!atomic_load(&b->stop)) {
         uint64_t wakes;
 
-        if (zmq_poll(item, n + 1, -1) < 0 && errno != EINTR)
+        if (zmq_poll(item, watched(b, item), -1) < 0 && errno != EINTR)
             break;
         // Emptied before the ring is: a command that comes in between wakes us once more.
-        if ((item[n].revents & ZMQ_POLLIN) &&
+        if ((item[b->n_streams].revents & ZMQ_POLLIN) &&
             read(b->board->command_fd, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
             break;
         send_newest(b);
         look_at_wall(b);
-        for (int i = 0; i < n; i++) {
-            if (!(item[i].revents & ZMQ_POLLIN))
-                continue;
-            if (b->stream[i].camera)
-                drain_frames(b, &b->stream[i]);
-            else
-                drain_joints(b, &b->stream[i]);
-            send_newest(b);
-        }
+        drain_all(b, item);
+        mind_peers(b);
+        send_newest(b);
     }
     send_newest(b);
     return NULL;
-}
-
-// ---- plain ----------------------------------------------------------------------------
-
-static int open_stream(struct bus *b, const struct socket_spec *spec,
-                       struct camera *camera, struct config_error *err)
-{
-    struct stream *s = &b->stream[b->n_streams];
-    int r = sockets_open(b->sockets, spec, &s->socket, err);
-
-    if (r == 0) {
-        s->camera = camera;
-        b->n_streams++;
-    }
-    return r;
-}
-
-static int open_all(struct bus *b, const struct config *cfg,
-                    struct camera *const *cameras, struct config_error *err)
-{
-    const struct socket_spec joints = {ZMQ_SUB, cfg->joint_state.endpoint,
-                                       cfg->joint_state.bind, SMALL_MARK,
-                                       CODEC_JOINTS_MAX};
-    const struct socket_spec commands = {ZMQ_PUB, cfg->joint_command.endpoint,
-                                         cfg->joint_command.bind, SMALL_MARK, STATUS_MAX};
-    int r = sockets_open(b->sockets, &commands, &b->commands, err);
-
-    if (r == 0)
-        r = open_stream(b, &joints, NULL, err);
-    for (int i = 0; i < cfg->n_cameras && r == 0; i++) {
-        const struct config_camera *c = &cfg->camera[i];
-        const struct socket_spec frames = {ZMQ_SUB, c->endpoint, c->bind, FRAME_MARK,
-                                           CODEC_FRAME_MAX};
-
-        camera_declare(cameras[i], c->rate_hz, &b->board->armed);
-        r = open_stream(b, &frames, cameras[i], err);
-    }
-    return r;
-}
-
-static int make_intake(struct bus *b, const struct config *cfg, struct config_error *err)
-{
-    struct intake_config in = {.joints = cfg->n_joints,
-                               .max_jump = cfg->safety.max_jump,
-                               .rate_hz = cfg->joint_state.rate_hz};
-    const char *name[ACTD_MAX_JOINTS];
-
-    for (int i = 0; i < cfg->n_joints; i++) {
-        name[i] = cfg->joint[i].name;
-        in.velocity[i] = cfg->joint[i].velocity;
-    }
-    if (intake_new(&b->intake, &in, name, b->board) != 0)
-        return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
-    return 0;
-}
-
-static int start_thread(struct bus *b, int priority, struct config_error *err)
-{
-    int r = rt_thread_create(&b->thread, "actd-bus", RT_CLASS_IO, priority, bus_loop, b);
-
-    b->running = r == 0;
-    return r == 0 ? 0
-                  : endpoint_refuse(err, -r,
-                                    "the bus thread cannot start: %s; raise "
-                                    "TasksMax= or `ulimit -u`",
-                                    strerror(-r));
-}
-
-int bus_start(struct bus **out, const struct config *cfg, struct board *board,
-              struct camera *const *cameras, int priority, struct config_error *err)
-{
-    struct bus *b = calloc(1, sizeof *b);
-    int r;
-
-    *out = NULL;
-    if (!b)
-        return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
-    b->board = board;
-    r = endpoint_lock(cfg->runtime, &b->lock_fd, err);
-    if (r == 0)
-        r = make_intake(b, cfg, err);
-    if (r == 0)
-        r = sockets_new(&b->sockets, priority, err);
-    if (r == 0)
-        r = open_all(b, cfg, cameras, err);
-    if (r == 0)
-        r = start_thread(b, priority, err);
-    if (r != 0) {
-        bus_stop(b);
-        return r;
-    }
-    *out = b;
-    return 0;
-}
-
-static void stop_thread(struct bus *b)
-{
-    const uint64_t one = 1;
-
-    atomic_store(&b->stop, true);
-    // Full is fine too: the thread is awake then.
-    if (write(b->board->command_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-        return;
-    pthread_join(b->thread, NULL);
-}
-
-void bus_stop(struct bus *b)
-{
-    const int last_ms = LAST_MS;
-
-    if (!b)
-        return;
-    if (b->running)
-        stop_thread(b);
-    for (int i = 0; i < b->n_streams; i++)
-        zmq_close(b->stream[i].socket);
-    if (b->commands) {
-        // The one exception to LINGER 0: the last commands are the ramp to rest.
-        zmq_setsockopt(b->commands, ZMQ_LINGER, &last_ms, sizeof last_ms);
-        zmq_close(b->commands);
-    }
-    sockets_free(b->sockets);
-    intake_free(b->intake);
-    if (b->lock_fd >= 0)
-        close(b->lock_fd);
-    free(b);
-}
-
-void *bus_publisher(struct bus *b, const char *endpoint, bool bind,
-                    struct config_error *err)
-{
-    const struct socket_spec spec = {ZMQ_PUB, endpoint, bind, SMALL_MARK, STATUS_MAX};
-    void *socket;
-
-    return sockets_open(b->sockets, &spec, &socket, err) == 0 ? socket : NULL;
-}
-
-void bus_close(void *socket)
-{
-    if (socket)
-        zmq_close(socket);
-}
-
-static uint64_t counted(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-struct bus_counts bus_counts(const struct bus *b)
-{
-    struct bus_counts counts = {
-        .sent = counted(&b->sent),
-        .send_failed = counted(&b->send_failed),
-        .superseded = counted(&b->outbox.superseded),
-        .expired = counted(&b->outbox.expired),
-        .cut = counted(&b->outbox.cut),
-        .wall_sets = counted(&b->wall_sets),
-    };
-
-    counts.joints_refusal = intake_last_refusal(b->intake, counts.joints_refusal_text);
-    return counts;
 }

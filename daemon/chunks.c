@@ -10,7 +10,8 @@
 // so a chunk anchored whole steps ago gives exactly a row, on every machine and after every
 // number of hours. Only the place between two rows is a double.
 //
-// One fold serves all modes: chunks_blend.c.
+// One fold serves all modes: chunks_blend.c. A chunk of another policy does not blend: it takes
+// over, by way of a bridge, chunks_bridge.c.
 #include "daemon/chunks.h"
 
 #include <errno.h>
@@ -49,30 +50,37 @@ struct chunk_culprit chunks_culprit(const struct chunks *q)
 
 // ---- one chunk -------------------------------------------------------------------------------
 
-static ns_t rows_end(const struct chunks *q, ns_t anchor_ns, int rows)
+static ns_t rows_end(ns_t anchor_ns, int rows, ns_t step_ns)
 {
     if (BLIND(BLIND_CHUNK_END))
         return CHUNKS_NEVER;
-    return anchor_ns + (ns_t)rows * q->cfg.step_ns;
+    return anchor_ns + (ns_t)rows * step_ns;
 }
 
-static bool in_rows(const struct chunks *q, const struct live *c, ns_t now)
+static ns_t live_rows_end(const struct live *c)
 {
-    return now >= c->anchor_ns && now < rows_end(q, c->anchor_ns, c->rows);
+    return rows_end(c->anchor_ns, c->rows, c->step_ns);
 }
 
-static ns_t max_age(const struct chunks *q, int rows)
+static bool in_rows(const struct live *c, ns_t now)
+{
+    return now >= c->anchor_ns && now < live_rows_end(c);
+}
+
+static ns_t max_age(const struct chunks *q, int rows, ns_t step_ns)
 {
     if (BLIND(BLIND_CHUNK_AGE))
         return CHUNKS_NEVER / 2;
-    return q->cfg.max_age_ns > 0 ? q->cfg.max_age_ns : (ns_t)rows * q->cfg.step_ns;
+    if (q->cfg.max_age_ns > 0 && !q->cfg.own_age)
+        return q->cfg.max_age_ns;
+    return (ns_t)rows * step_ns;
 }
 
 // After its anchor is set. An age of exactly max_age is still good.
 static void set_end(const struct chunks *q, struct live *c)
 {
-    ns_t rows = rows_end(q, c->anchor_ns, c->rows);
-    ns_t old = c->seen_ns + max_age(q, c->rows) + 1;
+    ns_t rows = live_rows_end(c);
+    ns_t old = c->seen_ns + max_age(q, c->rows, c->step_ns) + 1;
 
     c->end_ns = rows < old ? rows : old;
 }
@@ -99,7 +107,7 @@ static void drop_ended(struct chunks *q, ns_t now)
     for (int i = oldest_of_use(q, now); i < q->n; i++) {
         struct live c = q->live[i];
 
-        if (now >= rows_end(q, c.anchor_ns, c.rows))
+        if (now >= live_rows_end(&c))
             continue;
         if (i != kept) { // the two change places, so that no two share their rows' memory
             q->live[i] = q->live[kept];
@@ -108,6 +116,19 @@ static void drop_ended(struct chunks *q, ns_t now)
         kept++;
     }
     q->n = kept;
+}
+
+// Of the first n shares: the blend, and what is left of a bridge.
+static void wish(const struct chunks *q, int n, ns_t now, struct point *out)
+{
+    struct crossing x;
+    bool crossing = chunks_crossing(q, now, &x);
+
+    for (int j = 0; j < q->cfg.joints; j++) {
+        out[j] = chunks_blend(q, n, now, j);
+        if (crossing && q->cfg.blend[j])
+            out[j] = chunks_cross(q, &x, j, out[j]);
+    }
 }
 
 // The target as it is before the first change in this tick.
@@ -119,8 +140,8 @@ static void keep_before(struct chunks *q, ns_t now)
         return;
     b->now_ns = now;
     b->n = chunks_share(q, now);
-    for (int j = 0; j < q->cfg.joints && b->n > 0; j++)
-        b->joint[j] = chunks_blend(q, b->n, now, j);
+    if (b->n > 0)
+        wish(q, b->n, now, b->joint);
 }
 
 // How long those before chunk `until` still cover: a longer fade would end in a step. The newest
@@ -136,6 +157,8 @@ static ns_t covered(const struct chunks *q, int until, ns_t now)
 // Chunks that arrived, or whose row 0 has come, are in view from now on.
 static void show(struct chunks *q, ns_t now)
 {
+    int newest = -1;
+
     for (int i = 0; i < q->n; i++) {
         struct live *c = &q->live[i];
 
@@ -146,7 +169,10 @@ static void show(struct chunks *q, ns_t now)
         c->fade_ns = covered(q, i, now);
         if (c->fade_ns > q->cfg.fade_ns)
             c->fade_ns = q->cfg.fade_ns;
+        newest = i;
     }
+    if (newest >= 0 && (!q->in_view || q->live[newest].generation != q->generation))
+        chunks_take_over(q, newest, now);
 }
 
 // ---- the target -----------------------------------------------------------------------------
@@ -154,7 +180,7 @@ static void show(struct chunks *q, ns_t now)
 static int why_none(const struct chunks *q, ns_t now)
 {
     for (int i = 0; i < q->n; i++)
-        if (in_rows(q, &q->live[i], now))
+        if (in_rows(&q->live[i], now))
             return -ESTALE;
     return -ENODATA;
 }
@@ -169,16 +195,25 @@ static void tell_seam(const struct chunks *q, struct chunk_target *out)
     }
 }
 
+static void describe_newest(const struct live *c, struct chunk_target *out)
+{
+    out->newest_id = c->id;
+    out->generation = c->generation;
+    out->anchor_ns = c->anchor_ns;
+    out->oldest_ns = c->oldest_ns;
+    out->rows = c->rows;
+    out->step_ns = c->step_ns;
+    out->blended = 1;
+}
+
 static void describe(const struct chunks *q, int n, ns_t now, struct chunk_target *out)
 {
     const struct live *newest = &q->live[q->share[n - 1].live];
-    struct place p = chunks_place(q, newest, now);
+    struct place p = chunks_place(newest, now);
 
-    out->newest_id = newest->id;
-    out->anchor_ns = newest->anchor_ns;
+    describe_newest(newest, out);
     out->row = p.row + p.part;
     out->blended = n;
-    out->oldest_ns = newest->oldest_ns;
     for (int i = 0; i < n; i++)
         if (q->live[q->share[i].live].oldest_ns < out->oldest_ns)
             out->oldest_ns = q->live[q->share[i].live].oldest_ns;
@@ -186,20 +221,22 @@ static void describe(const struct chunks *q, int n, ns_t now, struct chunk_targe
 
 int chunks_target(struct chunks *q, ns_t now, struct chunk_target *out)
 {
+    struct point p[ACTD_MAX_JOINTS];
     int n;
 
     memset(out, 0, sizeof *out);
     drop_ended(q, now);
     show(q, now);
     n = chunks_share(q, now);
-    if (n == 0)
+    if (n == 0) {
+        q->bridge.length_ns = 0; // the motion that it continued is over
         return why_none(q, now);
+    }
     describe(q, n, now, out);
+    wish(q, n, now, p);
     for (int j = 0; j < q->cfg.joints; j++) {
-        struct point p = chunks_blend(q, n, now, j);
-
-        out->pos[j] = p.pos;
-        out->vel[j] = p.vel;
+        out->pos[j] = p[j].pos;
+        out->vel[j] = p[j].vel;
     }
     if (q->before.now_ns == now && q->before.n > 0)
         tell_seam(q, out);
@@ -240,17 +277,26 @@ static bool in_range(struct chunks *q, const struct chunk *c, int rows)
     return true;
 }
 
+// A newer policy's first may be of the very observation of the old one's last.
 static bool in_order(const struct chunks *q, const struct chunk *c)
 {
-    return q->newest_id == 0 ||
-           (c->id > q->newest_id && c->anchor_ns > q->newest_seen_ns);
+    if (q->newest_id == 0 || c->generation > q->newest_generation)
+        return true;
+    return c->generation == q->newest_generation && c->id > q->newest_id &&
+           c->anchor_ns > q->newest_seen_ns;
+}
+
+static ns_t step_of(const struct chunks *q, const struct chunk *c)
+{
+    return c->step_ns != 0 ? c->step_ns : q->cfg.step_ns;
 }
 
 static enum chunk_verdict judge(struct chunks *q, const struct chunk *c, ns_t now)
 {
     int rows = c->rows < q->cfg.rows ? c->rows : q->cfg.rows;
+    ns_t step = step_of(q, c);
 
-    if (c->rows < 1 || c->joints < 1 ||
+    if (c->rows < 1 || c->joints < 1 || step < 1 || step > CHUNKS_STEP_MOST ||
         (c->joints != q->cfg.joints && !BLIND(BLIND_CHUNK_SHAPE)))
         return CHUNK_WRONG_SHAPE;
     if (!finite_rows(q, c) && !BLIND(BLIND_CHUNK_FINITE))
@@ -259,9 +305,9 @@ static enum chunk_verdict judge(struct chunks *q, const struct chunk *c, ns_t no
         return CHUNK_OUT_OF_RANGE;
     if (!in_order(q, c) && !BLIND(BLIND_CHUNK_ORDER))
         return CHUNK_OUT_OF_ORDER;
-    if (now >= rows_end(q, c->anchor_ns, rows))
+    if (now >= rows_end(c->anchor_ns, rows, step))
         return CHUNK_LATE;
-    if (now - c->anchor_ns > max_age(q, rows))
+    if (now - c->anchor_ns > max_age(q, rows, step))
         return CHUNK_TOO_OLD;
     return CHUNK_USED;
 }
@@ -290,6 +336,9 @@ enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now
     keep_before(q, now);
     l = make_room(q, now);
     l->id = c->id;
+    l->generation = c->generation;
+    l->step_ns = step_of(q, c);
+    l->step_s = (double)l->step_ns / (double)NS_PER_S;
     l->seen_ns = l->anchor_ns = c->anchor_ns;
     l->oldest_ns = c->oldest_ns;
     l->shown_ns = CHUNKS_NEVER;
@@ -299,6 +348,7 @@ enum chunk_verdict chunks_push(struct chunks *q, const struct chunk *c, ns_t now
     q->n++;
     q->newest_id = c->id;
     q->newest_seen_ns = c->anchor_ns;
+    q->newest_generation = c->generation;
     return v;
 }
 
@@ -307,16 +357,13 @@ int chunks_first(const struct chunks *q, ns_t now, struct chunk_target *out)
     const struct live *c = q->n > 0 ? &q->live[q->n - 1] : NULL;
 
     memset(out, 0, sizeof *out);
-    if (c == NULL || !in_rows(q, c, now))
+    if (c == NULL || !in_rows(c, now))
         return -ENODATA;
     if (!live_usable(c, now))
         return -ESTALE;
     for (int j = 0; j < q->cfg.joints; j++)
         out->pos[j] = (double)c->row[j];
-    out->newest_id = c->id;
-    out->anchor_ns = c->anchor_ns;
-    out->oldest_ns = c->oldest_ns;
-    out->blended = 1;
+    describe_newest(c, out);
     return 0;
 }
 
@@ -334,6 +381,9 @@ int chunks_begin(struct chunks *q, ns_t now)
     q->live[0] = first;
     q->n = 1;
     q->before.now_ns = CHUNKS_NEVER;
+    q->bridge.length_ns = 0;
+    q->generation = first.generation;
+    q->in_view = true;
     return 0;
 }
 
@@ -343,6 +393,9 @@ void chunks_clear(struct chunks *q)
     q->before.now_ns = CHUNKS_NEVER;
     q->newest_id = 0;
     q->newest_seen_ns = 0;
+    q->newest_generation = 0;
+    q->bridge.length_ns = 0;
+    q->in_view = false;
 }
 
 double chunks_remaining(const struct chunks *q, ns_t now)
@@ -351,5 +404,5 @@ double chunks_remaining(const struct chunks *q, ns_t now)
 
     if (c == NULL || !live_usable(c, now))
         return 0;
-    return (double)(c->end_ns - now) / (double)q->cfg.step_ns;
+    return (double)(c->end_ns - now) / (double)c->step_ns;
 }

@@ -57,7 +57,28 @@
 // (Tested in every mode.)
 //
 // A joint with blend = false always takes the newest chunk and is not interpolated
-// (grippers). chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
+// (grippers).
+//
+// Chunks carry the generation of the policy that made them. Generations do not blend: when
+// a chunk of a newer one comes into view, at t0, the older ones are forgotten, and until
+// t0 + T the target is the new generation's own, blended as above, plus
+//
+//   h(t) = d (1 - 3x² + 2x³) + w T (x - 2x² + x³)        x = (t - t0) / T
+//
+// where d and w are what the old target was more than the new one at t0, in position and in
+// slope; without an old one that covers t0, what the command was (chunks_commanded). T is
+// bridge_ns, cut to what the new chunk covers. h is d and its slope is w at t0, and both
+// are 0 at t0 + T: the jump of position and slope is 0 at either end, whatever the mode. In
+// between, as far as the chunks are continuous themselves, the target is as well, and
+//
+//   |h|  <= |d| + 4/27 |w| T            |h'| <= 1.5 |d| / T + |w|
+//   |h''| <= 6 |d| / T² + 4 |w| / T
+//
+// is how far it lies from the new chunk's motion. It is cut at the hard range, where one is
+// set. blend = false joints have no bridge, nor has a bridge_ns of 0: there the target jumps as
+// in mode replace. A bridge ends early when no chunk covers now.
+//
+// chunks_init and chunks_free (plain) live in chunks_init.c; all else is rt.
 #ifndef ACTD_CHUNKS_H
 #define ACTD_CHUNKS_H
 
@@ -79,13 +100,14 @@ enum chunk_mode {
 };
 enum chunk_interpolation { CHUNK_HOLD, CHUNK_LINEAR, CHUNK_CUBIC };
 
+#define CHUNKS_STEP_MOST (60 * NS_PER_S)
 // Crosses from the infer thread to the loop through a ring; rows follow the header.
 struct chunk {
-    uint64_t id;    // counts inferences from 1
-    ns_t anchor_ns; // capture time of the observation: row 0's time
-    ns_t oldest_ns; // capture time of the oldest frame used
-    ns_t ready_ns;  // when the inference was done
-    ns_t step_ns;   // of a row; 0 = the configuration's
+    uint64_t id;         // counts inferences from 1
+    ns_t anchor_ns;      // capture time of the observation: row 0's time
+    ns_t oldest_ns;      // capture time of the oldest frame used
+    ns_t ready_ns;       // when the inference was done
+    ns_t step_ns;        // of a row, at most CHUNKS_STEP_MOST; 0 = the configuration's
     uint32_t generation; // of the policy that made it; counts policies of this process
     int32_t rows, joints;
     float row[]; // (rows, joints) rad, robot's joint order
@@ -98,9 +120,11 @@ struct chunks_config {
     int rows; // rows of a chunk that may be executed (horizon)
     int joints;
     int capacity;    // live chunks kept at most; the oldest gives way
-    ns_t step_ns;    // policy period
+    ns_t step_ns;    // policy period, of chunks that do not say their own
     ns_t fade_ns;    // crossfade
+    ns_t bridge_ns;  // from one generation to the next, 0 = a jump
     ns_t max_age_ns; // of the observation (the anchor), 0 = the chunk's own duration
+    bool own_age;    // max_age_ns is but what rows * step_ns are: each chunk has its own
     double ensemble_coeff;
     bool blend[ACTD_MAX_JOINTS];
     // rad: a chunk with any row beyond is refused whole; both 0 = not checked.
@@ -110,9 +134,9 @@ struct chunks_config {
 enum chunk_verdict {
     CHUNK_USED,
     CHUNK_LATE,
-    CHUNK_OUT_OF_ORDER,
+    CHUNK_OUT_OF_ORDER, // also: of an older generation than the newest accepted
     CHUNK_TOO_OLD,
-    CHUNK_WRONG_SHAPE,
+    CHUNK_WRONG_SHAPE, // width, rows, step
     CHUNK_NOT_FINITE,
     CHUNK_OUT_OF_RANGE,
 };
@@ -129,10 +153,13 @@ struct chunk_target {
     double pos[ACTD_MAX_JOINTS]; // rad
     double vel[ACTD_MAX_JOINTS]; // rad/s, slope of the blended target; 0 in a held row
     uint64_t newest_id;
-    ns_t anchor_ns; // of the newest chunk's row 0
-    double row;     // place inside the newest chunk, in rows
-    ns_t oldest_ns; // capture time of the oldest frame behind it
-    int blended;    // chunks that took part
+    uint32_t generation; // the newest chunk's, as are
+    int rows;            // those that may be used, and
+    ns_t step_ns;        // of a row
+    ns_t anchor_ns;      // of the newest chunk's row 0
+    double row;          // place inside the newest chunk, in rows
+    ns_t oldest_ns;      // capture time of the oldest frame behind it
+    int blended;         // chunks that took part
     // Jump of the target because chunks came into view in this tick (or gave way to
     // them): the difference between with and without, per joint; 0 in all other ticks.
     double seam[ACTD_MAX_JOINTS];     // rad
@@ -162,6 +189,10 @@ int chunks_first(const struct chunks *q, ns_t now, struct chunk_target *out);
 // Execution begins now: only the newest chunk stays, and its row 0 is for now (before
 // anything has been executed nothing is skipped). 0 or -ENODATA.
 int chunks_begin(struct chunks *q, ns_t now);
+
+// What is commanded, extrapolated to this tick: told before each chunks_target, so that a new
+// generation can begin there when no chunk of the old one covers now. pos, vel (joints).
+void chunks_commanded(struct chunks *q, const double *pos, const double *vel);
 
 // Forgets all chunks and what was newest; the counts stay.
 void chunks_clear(struct chunks *q);

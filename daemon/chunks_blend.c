@@ -17,26 +17,25 @@
 // ---- one chunk -----------------------------------------------------------------------------
 
 // Share of a chunk in its own last step while others go on: 1 down to 0.
-static double leaving(const struct chunks *q, const struct live *c, ns_t now,
-                      double *slope)
+static double leaving(const struct live *c, ns_t now, double *slope)
 {
-    ns_t last = c->end_ns - q->cfg.step_ns;
+    ns_t last = c->end_ns - c->step_ns;
 
     *slope = 0;
     if (now < last)
         return 1;
-    *slope = -1 / q->step_s;
-    return 1 - (double)(now - last) / (double)q->cfg.step_ns;
+    *slope = -1 / c->step_s;
+    return 1 - (double)(now - last) / (double)c->step_ns;
 }
 
-struct place chunks_place(const struct chunks *q, const struct live *c, ns_t now)
+struct place chunks_place(const struct live *c, ns_t now)
 {
     ns_t t = now - c->anchor_ns;
 
-    if (BLIND(BLIND_CHUNK_END) && t >= (ns_t)c->rows * q->cfg.step_ns)
+    if (BLIND(BLIND_CHUNK_END) && t >= (ns_t)c->rows * c->step_ns)
         return (struct place){c->rows - 1, 0};
-    return (struct place){(int)(t / q->cfg.step_ns),
-                          (double)(t % q->cfg.step_ns) / (double)q->cfg.step_ns};
+    return (struct place){(int)(t / c->step_ns),
+                          (double)(t % c->step_ns) / (double)c->step_ns};
 }
 
 static double at(const struct chunks *q, const struct live *c, int row, int joint)
@@ -68,7 +67,7 @@ static struct point cubic(const struct chunks *q, const struct live *c, struct p
                           m0 + x * (2 * c2 + x * 3 * c3)};
 }
 
-// What one chunk wants of one joint.
+// What one chunk wants of one joint; the slope is per row.
 static struct point sample(const struct chunks *q, const struct live *c, struct place p,
                            int joint)
 {
@@ -124,7 +123,7 @@ static double weigh_crossfade(const struct chunks *q, const struct live *c, ns_t
 static double weigh_ensemble(const struct chunks *q, const struct live *c, ns_t now,
                              struct fold *f, double *ds)
 {
-    double down, here = leaving(q, c, now, &down);
+    double down, here = leaving(c, now, &down);
     double m = q->cfg.ensemble_coeff, next = here < 1 ? exp(-m * here) : q->decay;
     double w = here * f->weight, dw = down * f->weight + here * f->dweight;
 
@@ -137,10 +136,10 @@ static double weigh_ensemble(const struct chunks *q, const struct live *c, ns_t 
 }
 
 // s of the new one and 1 - s of the old ones, each as far as it is present.
-static double weigh_share(double s, const struct chunks *q, const struct live *c,
-                          ns_t now, struct fold *f, double *ds)
+static double weigh_share(double s, const struct live *c, ns_t now, struct fold *f,
+                          double *ds)
 {
-    double down, here = leaving(q, c, now, &down);
+    double down, here = leaving(c, now, &down);
     double a = s * here, b = (1 - s) * f->presence;
     double da = s * down, db = (1 - s) * f->dpresence;
 
@@ -155,19 +154,22 @@ static double weigh_share(double s, const struct chunks *q, const struct live *c
 static double weigh_weighted(const struct chunks *q, const struct live *c, ns_t now,
                              struct fold *f, double *ds)
 {
-    return weigh_share(SHARE_WEIGHTED_AVERAGE, q, c, now, f, ds);
+    (void)q;
+    return weigh_share(SHARE_WEIGHTED_AVERAGE, c, now, f, ds);
 }
 
 static double weigh_average(const struct chunks *q, const struct live *c, ns_t now,
                             struct fold *f, double *ds)
 {
-    return weigh_share(SHARE_AVERAGE, q, c, now, f, ds);
+    (void)q;
+    return weigh_share(SHARE_AVERAGE, c, now, f, ds);
 }
 
 static double weigh_conservative(const struct chunks *q, const struct live *c, ns_t now,
                                  struct fold *f, double *ds)
 {
-    return weigh_share(SHARE_CONSERVATIVE, q, c, now, f, ds);
+    (void)q;
+    return weigh_share(SHARE_CONSERVATIVE, c, now, f, ds);
 }
 
 static weigh *const mode[] = {
@@ -206,16 +208,16 @@ struct point chunks_blend(const struct chunks *q, int n, ns_t now, int joint)
     for (int i = q->cfg.blend[joint] ? 0 : n - 1; i < n; i++) {
         const struct share *h = &q->share[i];
         const struct live *c = &q->live[h->live];
-        struct point w = sample(q, c, chunks_place(q, c, now), joint);
+        struct point w = sample(q, c, chunks_place(c, now), joint);
+        w.vel /= c->step_s;
         bool alone = !q->cfg.blend[joint] || i == 0;
 
         if (alone) {
             p = w;
             continue;
         }
-        p.vel += h->s * (w.vel - p.vel) + h->ds * q->step_s * (w.pos - p.pos);
+        p.vel += h->s * (w.vel - p.vel) + h->ds * (w.pos - p.pos);
         p.pos += h->s * (w.pos - p.pos);
     }
-    p.vel /= q->step_s;
     return p;
 }

@@ -1,4 +1,4 @@
-// The part of chunks that allocates; chunks.c holds rt functions only.
+// The part of chunks that allocates; the rest is rt.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 static int check(const struct chunks_config *c)
 {
     if (c->rows < 1 || c->joints < 1 || c->joints > ACTD_MAX_JOINTS || c->capacity < 1 ||
-        c->step_ns < 1 || c->fade_ns < 0 || c->max_age_ns < 0 ||
+        c->step_ns < 1 || c->fade_ns < 0 || c->bridge_ns < 0 ||
+        c->step_ns > CHUNKS_STEP_MOST || c->max_age_ns < 0 ||
         !isfinite(c->ensemble_coeff) || (unsigned)c->mode > CHUNK_CONSERVATIVE ||
         (unsigned)c->interpolation > CHUNK_CUBIC)
         return -EINVAL;
@@ -36,7 +37,6 @@ int chunks_init(struct chunks **out, const struct chunks_config *cfg)
     q->decay = exp(-cfg->ensemble_coeff);
     q->before.now_ns = CHUNKS_NEVER;
     q->culprit.joint = -1;
-    q->step_s = (double)cfg->step_ns / (double)NS_PER_S;
     q->live = calloc(n, sizeof *q->live);
     q->share = calloc(n, sizeof *q->share);
     q->rows = calloc(n * one, sizeof *q->rows);

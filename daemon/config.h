@@ -118,8 +118,8 @@ struct config {
         char directory[CONFIG_PATH]; // "" = config_black_box decides
         int keep;
     } black_box;
-    struct { // who may talk to the control socket
-        char socket[CONFIG_PATH]; // absolute after config_load
+    struct {                                      // who may talk to the control socket
+        char socket[CONFIG_PATH];                 // absolute after config_load
         char act[CONFIG_LIST], read[CONFIG_LIST]; // users and @groups
     } operators;
     struct {

@@ -15,6 +15,8 @@
 #define MAX_THREADS \
     8 // more than this gains nothing for a ResNet-18 and one ACT layer stack
 
+#define SOCKET_MAX 107 // sun_path has 108 bytes with its NUL
+
 struct checker {
     struct config *cfg;
     const struct ytree *tree;
@@ -128,28 +130,28 @@ static int check_cameras(const struct checker *c)
 
 // ---- directories and endpoints --------------------------------------------------------
 
-// Relative paths count from the file, not from where the daemon was started.
-static int resolve_directory(const struct checker *c)
+// Relative paths count from the file, not from where the daemon was started. Whether the
+// directory is there is not looked at here. given: CONFIG_PATH bytes.
+static int resolve_directory(const struct checker *c, const char *section, char *given)
 {
-    char *given = c->cfg->policy.directory, dir[CONFIG_PATH], full[PATH_MAX],
-         joined[2 * PATH_MAX];
+    char dir[CONFIG_PATH], full[PATH_MAX], joined[2 * PATH_MAX];
     char *slash;
 
     if (*given == '~')
-        return refuse_at(c, "policy", "", "directory",
+        return refuse_at(c, section, "", "directory",
                          "'~' is not expanded; write the whole path");
-    if (*given == '/')
+    if (*given == '/' || !*given)
         return 0;
     snprintf(dir, sizeof dir, "%s", c->cfg->file);
     slash = strrchr(dir, '/');
     if (slash)
         slash[slash == dir] = '\0';
     if (!realpath(slash ? dir : ".", full))
-        return refuse_at(c, "policy", "", "directory",
+        return refuse_at(c, section, "", "directory",
                          "its place cannot be found; write the whole path");
     snprintf(joined, sizeof joined, "%s/%s", strcmp(full, "/") == 0 ? "" : full, given);
-    if (strlen(joined) >= sizeof c->cfg->policy.directory)
-        return refuse_at(c, "policy", "", "directory",
+    if (strlen(joined) >= CONFIG_PATH)
+        return refuse_at(c, section, "", "directory",
                          "longer than 511 bytes with the place of this file before it");
     memcpy(given, joined, strlen(joined) + 1);
     return 0;
@@ -181,11 +183,11 @@ static int check_black_box(const struct checker *c)
     return 0;
 }
 
-// /run/actd where a service manager made it or root can; else the user's own directory.
+// What a service manager made for us; /run/actd where root can make it; else the user's own.
 static int choose_runtime(const struct checker *c)
 {
     char *out = c->cfg->runtime;
-    const char *user = getenv("XDG_RUNTIME_DIR");
+    const char *user = getenv("XDG_RUNTIME_DIR"), *made = getenv("RUNTIME_DIRECTORY");
     bool ours =
         access("/run/actd", W_OK) == 0 ||
         (geteuid() == 0 && access("/run/actd", F_OK) != 0 && access("/run", W_OK) == 0);
@@ -196,7 +198,9 @@ static int choose_runtime(const struct checker *c)
     if (*out)
         return refuse_at(c, "runtime", "", "",
                          "expected an absolute path (starting with '/')");
-    if (ours)
+    if (made && *made == '/') // several are separated by colons
+        n = snprintf(out, CONFIG_PATH, "%.*s", (int)strcspn(made, ":"), made);
+    else if (ours)
         n = snprintf(out, CONFIG_PATH, "/run/actd/%s", c->cfg->instance);
     else if (user && *user == '/')
         n = snprintf(out, CONFIG_PATH, "%s/actd/%s", user, c->cfg->instance);
@@ -217,25 +221,45 @@ static int fill_endpoint(const struct checker *c, char *endpoint, const char *se
     if (*endpoint)
         return 0;
     snprintf(made, sizeof made, "%s/%s%s", c->cfg->runtime, base, tail);
-    if (strlen(made) > 107) // sun_path has 108 bytes with its NUL
+    if (strlen(made) > SOCKET_MAX)
         return refuse_at(c, section, each, "endpoint",
                          "the socket's path in the directory `runtime` is longer than "
                          "107 bytes; write a shorter `runtime` or an endpoint");
-    snprintf(endpoint, CONFIG_PATH, "ipc://%.*s", 107, made);
+    snprintf(endpoint, CONFIG_PATH, "ipc://%.*s", SOCKET_MAX, made);
+    return 0;
+}
+
+// Default and form of the control socket.
+static int check_control(const struct checker *c)
+{
+    char *out = c->cfg->operators.socket, made[2 * CONFIG_PATH];
+
+    if (*out && *out != '/')
+        return refuse_at(c, "operators", "", "socket",
+                         "expected an absolute path (starting with '/')");
+    snprintf(made, sizeof made, "%s%s", *out ? out : c->cfg->runtime,
+             *out ? "" : "/control");
+    if (strlen(made) > SOCKET_MAX)
+        return refuse_at(c, "operators", "", "socket",
+                         "longer than 107 bytes; write a shorter one, or a shorter "
+                         "`runtime`");
+    memcpy(out, made, strlen(made) + 1);
     return 0;
 }
 
 static int check_distinct(const struct checker *c)
 {
     struct config *cfg = c->cfg;
+    char control[CONFIG_PATH + 8], what[300];
     struct {
         const char *endpoint, *section, *each;
-    } all[POLICY_MAX_CAMERAS + 3] = {{cfg->joint_state.endpoint, "joint_state", ""},
+    } all[POLICY_MAX_CAMERAS + 4] = {{control, "operators", ""},
+                                     {cfg->joint_state.endpoint, "joint_state", ""},
                                      {cfg->joint_command.endpoint, "joint_command", ""},
                                      {cfg->status.endpoint, "status", ""}};
-    char what[300];
-    int n = 3;
+    int n = 4;
 
+    snprintf(control, sizeof control, "ipc://%s", cfg->operators.socket);
     for (int i = 0; i < cfg->n_cameras; i++, n++) {
         all[n].endpoint = cfg->camera[i].endpoint;
         all[n].section = "cameras";
@@ -244,8 +268,9 @@ static int check_distinct(const struct checker *c)
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++)
             if (strcmp(all[i].endpoint, all[k].endpoint) == 0) {
-                snprintf(what, sizeof what, "same as %s%s%s; each stream needs its own",
-                         all[k].section, *all[k].each ? "." : "", all[k].each);
+                snprintf(what, sizeof what, "same as %s%s%s; each %s needs its own",
+                         all[k].section, *all[k].each ? "." : "", all[k].each,
+                         k ? "stream" : "socket");
                 return refuse_at(c, all[i].section, all[i].each, "endpoint", what);
             }
     return 0;
@@ -265,6 +290,7 @@ static int fill_endpoints(const struct checker *c)
     for (int i = 0; i < cfg->n_cameras && !rc; i++)
         rc = fill_endpoint(c, cfg->camera[i].endpoint, "cameras", cfg->camera[i].name,
                            "camera.", cfg->camera[i].name);
+    rc = rc ? rc : check_control(c);
     return rc ? rc : check_distinct(c);
 }
 
@@ -310,8 +336,9 @@ static int count_threads(int asked)
 int config_check(struct config *cfg, const struct ytree *tree, struct config_error *err)
 {
     const struct checker c = {.cfg = cfg, .tree = tree, .err = err};
-    int rc = resolve_directory(&c);
+    int rc = resolve_directory(&c, "policy", cfg->policy.directory);
 
+    rc = rc ? rc : resolve_directory(&c, "swap", cfg->swap.directory);
     cfg->policy.threads = count_threads(cfg->policy.threads);
     rc = rc ? rc : choose_runtime(&c);
     rc = rc ? rc : check_black_box(&c);

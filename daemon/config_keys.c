@@ -45,6 +45,11 @@ const struct config_section config_section[] = {
      "Budgets; more than 10 % of the ticks of 500 ms (2 of the last 10 chunks) missed is a "
      "fault, and the arm stops."},
     {"black_box", SCOPE_CONFIG, "Evidence: the last 5 s before a fault."},
+    {"operators", SCOPE_CONFIG,
+     "Who may talk to the control socket, besides root and the user who runs actd. A group "
+     "stands in quotes: \"@lab\"."},
+    {"swap", SCOPE_CONFIG, "Changing the policy while the arm moves."},
+    {"metrics", SCOPE_CONFIG, "Numbers for a monitoring system."},
     {"cameras", SCOPE_CAMERA, "One entry per camera; its name is yours to choose."},
     {"joints", SCOPE_JOINT,
      "One entry per joint; its name is the driver's, in its messages."},
@@ -201,6 +206,35 @@ const struct config_key config_key[] = {
     {"black_box", "keep", KEY_INT, false, AT(black_box.keep), 1, 10000, "files", "20", NULL,
      NULL,
      "So many files are kept; the oldest gives way."},
+
+    {"operators", "socket", KEY_PATH, false, AT(operators.socket), 0, 0, "", NULL,
+     "RUNTIME/control", NULL,
+     "The control socket that actctl talks to; an absolute path of at most 107 bytes."},
+    {"operators", "act", KEY_NAMES, false, AT(operators.act), 0, 0, "", "@actd-operators",
+     NULL, NULL,
+     "Who may arm, disarm, stop, reset and swap; they may also read."},
+    {"operators", "read", KEY_NAMES, false, AT(operators.read), 0, 0, "", "@actd-clients",
+     NULL, NULL,
+     "Who may ask for status, policies, metrics and findings."},
+
+    {"swap", "directory", KEY_PATH, false, AT(swap.directory), 0, 0, "", NULL,
+     "none: nothing can be swapped to", NULL,
+     "Holds the policies that `actctl swap NAME` may bring, each a directory in it; relative "
+     "to this file."},
+    {"swap", "max_difference", KEY_REAL, false, AT(swap.max_difference), 0, 100, "rad",
+     "0.3", NULL, NULL,
+     "When the two policies' chunks from one observation lie further apart in any joint, the "
+     "swap needs --force."},
+    {"swap", "fade_ms", KEY_REAL, false, AT(swap.fade_ms), 0, 10000, "ms", "500", NULL,
+     NULL,
+     "Length of the passage from the old policy's motion to the new one's; 0 means none."},
+    {"swap", "trials", KEY_INT, false, AT(swap.trials), 5, 100, "inferences", "5", NULL,
+     NULL,
+     "So many inferences of the new policy are timed before it may drive."},
+
+    {"metrics", "listen", KEY_LISTEN, false, AT(metrics.listen), 0, 0, "", NULL, "nowhere",
+     NULL,
+     "Where Prometheus may fetch /metrics over HTTP."},
 
     {"cameras", "key", KEY_NAME, true, AT_C(key), 0, 0, "", NULL, NULL, NULL,
      "The checkpoint's image key."},

@@ -22,6 +22,8 @@ enum key_type {
     KEY_PATH,     // char[]: file name
     KEY_ENDPOINT, // char[]: ipc:///path or tcp://127.0.0.1:port
     KEY_RANGE,    // double[2]: [min, max]
+    KEY_NAMES,    // char[]: users, "@groups", ids; one per line
+    KEY_LISTEN,   // char[]: 127.x.x.x:PORT or [::1]:PORT
 };
 
 enum config_scope { // what `offset` counts from
@@ -79,6 +81,15 @@ bool config_int(const char *text, int *out);
 
 // The word EDIT, alone or at the start ("EDIT_joint_1"): a value a person must fill in.
 bool config_is_edit(const char *text);
+
+// One name or a list of them (at most CONFIG_NAMES, none twice) into `out`, one per line;
+// an empty list is "". false when one can be neither a login name, nor "@" and a group's,
+// nor a number, or they do not fit. Whether they exist is for access to find out.
+#define CONFIG_NAMES 32
+bool config_names(const struct ynode *v, char *out, size_t size);
+
+// Numeric address and port of this machine only: no name that could resolve to another.
+bool config_listen(const char *text);
 
 // After a refusal because of the word EDIT (": fill in"): appends every other value that
 // still is one, by name; nothing to anything else.

@@ -111,6 +111,8 @@ static void fill_chunks(const struct config *cfg, const struct config_sidecar *s
     out->step_ns = clock_period_ns(side->rate_hz);
     out->fade_ns = ms(cfg->chunks.fade_ms);
     out->max_age_ns = config_max_age_ns(cfg, side, policy);
+    out->own_age = !(cfg->inference.max_age_ms > 0);
+    out->bridge_ns = ms(cfg->swap.fade_ms);
     if (isnan(m))
         m = policy->has_ensemble_coeff ? (double)policy->ensemble_coeff : ENSEMBLE_COEFF;
     out->ensemble_coeff = m;

@@ -123,6 +123,12 @@ void config_key_expected(const struct config_key *k, char *out, size_t size)
         snprintf(out, size, "[min, max], %s, both %g to %g, min below max", k->unit,
                  k->lo, k->hi);
         return;
+    case KEY_NAMES:
+        snprintf(out, size, "a user, a \"@group\", an id, or a list of them");
+        return;
+    case KEY_LISTEN:
+        snprintf(out, size, "127.x.x.x:PORT or [::1]:PORT");
+        return;
     }
 }
 
@@ -187,7 +193,8 @@ static bool set_text(const struct config_key *k, char *at, const struct ynode *v
     if (!*v->text || nothing || strlen(v->text) >= k->size)
         return false;
     if ((k->type == KEY_PLACE && !is_place(v->text)) ||
-        (k->type == KEY_ENDPOINT && !is_endpoint(v->text)))
+        (k->type == KEY_ENDPOINT && !is_endpoint(v->text)) ||
+        (k->type == KEY_LISTEN && !config_listen(v->text)))
         return false;
     memset(at, 0, k->size);
     memcpy(at, v->text, strlen(v->text));
@@ -232,6 +239,8 @@ static bool store(const struct config_key *k, char *at, const struct ynode *v)
         memcpy(at, range, sizeof range);
         return true;
     }
+    if (k->type == KEY_NAMES)
+        return config_names(v, at, k->size);
     if (v->kind != YNODE_SCALAR)
         return false;
     if (k->type == KEY_REAL || k->type == KEY_INT)

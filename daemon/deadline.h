@@ -33,6 +33,20 @@ ns_t hist_quantile(const struct histogram *h, double part);
 struct histogram_summary hist_summary_since(const struct histogram *h, uint64_t *previous
                                             /*(HIST_BUCKETS), updated*/);
 
+// The whole of one reading, for those who draw it: what is not empty, in order, 2^merge
+// neighbours as one bucket (2: 4 per power of two, 6: one per 4 powers).
+#define HIST_MERGE_LEAST 2
+#define HIST_MERGE_MOST  6
+struct hist_detail {
+    struct histogram_summary summary;
+    uint64_t sum_ns; // about: each sample counts as the middle of its (unmerged) bucket
+    int n;
+    struct {
+        uint64_t below_ns, count; // samples below this and not below the one before
+    } bucket[HIST_BUCKETS >> HIST_MERGE_LEAST];
+};
+void hist_detail(const struct histogram *h, int merge, struct hist_detail *out); // plain
+
 // A budget: a bound on a duration, and how well it was kept. One owner (rt).
 #define BUDGET_WINDOW_NS   (500 * NS_PER_MS)
 #define BUDGET_WINDOW_MOST 1024 // samples; 500 ms at 2 kHz are 1000

@@ -98,3 +98,40 @@ ns_t hist_quantile(const struct histogram *h, double part)
     take(&r, h, NULL);
     return quantile(&r, part < 1 ? part : 1); // not a number: the largest
 }
+
+// ---- the whole of it -------------------------------------------------------------------------
+
+// Of a bucket, rounded down; the last one has no other end, so that its own counts.
+static uint64_t middle(int i)
+{
+    ns_t least = i > 0 ? upper(i - 1) + 1 : 0;
+
+    return (uint64_t)(i == HIST_BUCKETS - 1 ? least : least + (upper(i) - least) / 2);
+}
+
+void hist_detail(const struct histogram *h, int merge, struct hist_detail *out)
+{
+    struct reading r;
+
+    if (merge < HIST_MERGE_LEAST)
+        merge = HIST_MERGE_LEAST;
+    if (merge > HIST_MERGE_MOST)
+        merge = HIST_MERGE_MOST;
+    take(&r, h, NULL);
+    out->summary = summarize(&r);
+    out->sum_ns = 0;
+    out->n = 0;
+    for (int first = 0; first < HIST_BUCKETS; first += 1 << merge) {
+        int last = first + (1 << merge) - 1;
+        uint64_t count = 0;
+
+        for (int i = first; i <= last; i++) {
+            count += r.n[i];
+            out->sum_ns += r.n[i] * middle(i);
+        }
+        if (count == 0)
+            continue;
+        out->bucket[out->n].below_ns = (uint64_t)upper(last) + 1;
+        out->bucket[out->n++].count = count;
+    }
+}

@@ -268,7 +268,7 @@ static const char *what_next(enum ladder_state to)
     switch (to) {
     case LADDER_STOPPED:
     case LADDER_ESTOP:
-        return "; latched: mend the cause and start actd again";
+        return "; latched: mend the cause, then `actctl reset`";
     case LADDER_HOLD:
         return "; decelerates, goes on if the cause passes in time";
     default:

@@ -32,4 +32,10 @@ void explain_reason(const struct explain_source *src, const struct loop_report *
 void explain_event(const struct explain_source *src, const struct loop_report *now,
                    const struct loop_event *event, char *text, size_t size);
 
+// plain. What became of one of the requests that the loop has answered: what it does now, or what
+// stood in the way, with the remedy. True when it is as asked.
+bool explain_answer(const struct explain_source *src, const struct loop_report *now,
+                    const struct loop_answer *answer, enum board_request request,
+                    char *text, size_t size);
+
 #endif

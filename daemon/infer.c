@@ -4,7 +4,13 @@
 //
 // The thread does them one after the other and reads the clock between them. A test does them
 // in its own time, with as many of its ticks between think and finish as the inference shall
-// take. infer_observe.c has the first two.
+// take. infer_observe.c has the first two. Between two inferences the worker takes another
+// seat, if one is on offer, and lets a candidate think (infer_trial.c), at most one inference
+// of it for one turn of its own.
+//
+// A seat is handed over in one word: plain puts it into `offered`, the worker takes it out
+// (exchange) and says so in `seated`. Who takes an offer back does so by the same exchange,
+// so exactly one of the two has it.
 #include "daemon/infer.h"
 
 #include <errno.h>
@@ -38,15 +44,17 @@ struct infer_brain infer_brain_of(struct policy *policy)
 
 int infer_think(struct infer *w, ns_t now_ns)
 {
-    const struct policy_observation obs = {.state = w->state, .image = w->image};
+    const struct infer_seat *seat = w->seat;
+    const struct policy_observation obs = {.state = seat->state, .image = w->image};
     w->since_ns = now_ns;
     atomic_store(&w->board->inferring_since_ns, now_ns);
-    w->rc = w->brain.infer(w->brain.self, &obs, w->actions);
+    w->rc = seat->brain.infer(seat->brain.self, &obs, seat->actions);
     return w->rc;
 }
 
 static void hand_over(struct infer *w, ns_t now_ns)
 {
+    const struct infer_seat *seat = w->seat;
     struct chunk *c = ring_reserve(&w->board->chunks);
     if (!c) {
         w->counts.ring_full++;
@@ -55,9 +63,11 @@ static void hand_over(struct infer *w, ns_t now_ns)
     c->id = ++w->made;
     c->anchor_ns = w->anchor_ns;
     c->oldest_ns = w->oldest_ns;
-    c->rows = w->info->chunk_size;
-    c->joints = w->binding->n;
-    binding_actions(w->binding, w->actions, c->rows, c->row);
+    c->step_ns = seat->step_ns;
+    c->generation = seat->generation;
+    c->rows = seat->info->chunk_size;
+    c->joints = seat->binding->n;
+    binding_actions(seat->binding, seat->actions, c->rows, c->row);
     c->ready_ns = now_ns;
     w->latency[w->made % INFER_LATENCIES] = now_ns - w->anchor_ns;
     ring_commit(&w->board->chunks);
@@ -66,28 +76,97 @@ static void hand_over(struct infer *w, ns_t now_ns)
 static void failed(struct infer *w)
 {
     char text[INFER_FAILURE_MAX] = "";
-    const char *why = w->brain.why(w->brain.self);
+    const char *why = w->seat->brain.why(w->seat->brain.self);
     memcpy(text, why, strnlen(why, sizeof text - 1));
     slot_write(&w->failure, text);
     w->counts.failed++;
+    w->counts.seat_failed++;
     atomic_fetch_add(&w->board->policy_failures, 1);
+}
+
+static void note_time(struct infer *w, ns_t ns)
+{
+    ns_t longest = 0;
+    w->taken[w->counts.done % INFER_LATENCIES] = ns;
+    for (int i = 0; i < INFER_LATENCIES; i++)
+        longest = w->taken[i] > longest ? w->taken[i] : longest;
+    atomic_store(&w->longest_ns, longest);
+    hist_add(&w->board->inference, ns);
 }
 
 void infer_finish(struct infer *w, ns_t now_ns)
 {
     if (w->since_ns == 0)
         return;
+    w->used = w->rc == 0;
     if (w->rc) {
         failed(w);
     } else {
         atomic_store(&w->board->policy_failures, 0);
-        hist_add(&w->board->inference, now_ns - w->since_ns);
+        note_time(w, now_ns - w->since_ns);
         w->counts.done++;
         hand_over(w, now_ns);
+        w->counts.seat_done++; // after the chunk: who sees this sees it handed over
     }
     // Last, so that the loop never sees the inference over and its chunk not there.
     w->since_ns = 0;
     atomic_store(&w->board->inferring_since_ns, 0);
+}
+
+// ---- who thinks ------------------------------------------------------------------------------
+
+void infer_change(struct infer *w)
+{
+    const struct infer_seat *seat;
+    if (!atomic_load_explicit(&w->offered, memory_order_relaxed))
+        return;
+    seat = atomic_exchange(&w->offered, NULL);
+    if (!seat)
+        return;
+    w->seat = seat;
+    w->at_once = true;
+    w->used = false;
+    // Times are the seat's: the first of its own inferences says how early the next must start.
+    memset(w->latency, 0, sizeof w->latency);
+    memset(w->taken, 0, sizeof w->taken);
+    atomic_store(&w->longest_ns, 0);
+    w->counts.seat_done = w->counts.seat_failed = 0;
+    atomic_store(&w->seated, seat);
+}
+
+void infer_offer(struct infer *w, const struct infer_seat *seat)
+{
+    atomic_store(&w->offered, seat);
+}
+
+const struct infer_seat *infer_seated(const struct infer *w)
+{
+    return atomic_load(&w->seated);
+}
+
+bool infer_withdraw(struct infer *w)
+{
+    return atomic_exchange(&w->offered, NULL) != NULL;
+}
+
+int infer_seat_init(struct infer_seat *seat)
+{
+    size_t rows = (size_t)seat->info->chunk_size;
+    // + 1: never nothing.
+    seat->state = calloc((size_t)seat->info->state_dim + 1, sizeof *seat->state);
+    seat->actions =
+        calloc(rows * (size_t)seat->info->action_dim + 1, sizeof *seat->actions);
+    if (seat->state && seat->actions)
+        return 0;
+    infer_seat_free(seat);
+    return -ENOMEM;
+}
+
+void infer_seat_free(struct infer_seat *seat)
+{
+    free(seat->state);
+    free(seat->actions);
+    seat->state = seat->actions = NULL;
 }
 
 // ---- to look at ------------------------------------------------------------------------------
@@ -106,25 +185,19 @@ const struct infer_counts *infer_counts(const struct infer *w)
 // ---- start and end ---------------------------------------------------------------------------
 
 int infer_new(struct infer **out, const struct infer_config *cfg,
-              const struct policy_info *info, const struct infer_brain *brain,
-              const struct binding *binding, struct camera *const *cameras,
+              const struct infer_seat *seat, struct camera *const *cameras,
               struct board *board)
 {
-    size_t actions = (size_t)info->chunk_size * (size_t)info->action_dim;
     struct infer *w = calloc(1, sizeof *w);
     *out = NULL;
     if (!w)
         return -ENOMEM;
     w->cfg = *cfg;
-    w->info = info;
-    w->brain = *brain;
-    w->binding = binding;
+    w->seat = seat;
+    atomic_store(&w->seated, seat);
     w->cameras = cameras;
     w->board = board;
-    w->state =
-        calloc((size_t)info->state_dim + 1, sizeof *w->state); // + 1: never nothing
-    w->actions = calloc(actions, sizeof *w->actions);
-    if (!w->state || !w->actions || slot_init(&w->failure, INFER_FAILURE_MAX)) {
+    if (slot_init(&w->failure, INFER_FAILURE_MAX)) {
         infer_free(w);
         return -ENOMEM;
     }
@@ -137,8 +210,6 @@ void infer_free(struct infer *w)
     if (!w)
         return;
     slot_free(&w->failure);
-    free(w->state);
-    free(w->actions);
     free(w);
 }
 
@@ -146,23 +217,25 @@ void infer_free(struct infer *w)
 // grey pictures and the mean pose, and never counted.
 static int warm_up(struct infer *w)
 {
+    const struct policy_info *info = w->seat->info;
+    float *state = w->seat->state;
     int height = 1, width = 1;
-    for (int i = 0; i < w->info->n_cameras; i++) {
-        height = w->info->camera[i].height > height ? w->info->camera[i].height : height;
-        width = w->info->camera[i].width > width ? w->info->camera[i].width : width;
+    for (int i = 0; i < info->n_cameras; i++) {
+        height = info->camera[i].height > height ? info->camera[i].height : height;
+        width = info->camera[i].width > width ? info->camera[i].width : width;
     }
     uint8_t *grey = malloc((size_t)height * (size_t)width * 3);
     if (!grey)
         return -ENOMEM;
     memset(grey, 128, (size_t)height * (size_t)width * 3);
-    for (int i = 0; i < w->info->n_cameras; i++)
-        w->image[i] = (struct policy_image){grey, w->info->camera[i].width,
-                                            w->info->camera[i].height,
-                                            w->info->camera[i].width * 3};
-    for (int i = 0; i < w->info->state_dim; i++)
-        w->state[i] = w->info->state.mean ? w->info->state.mean[i] : 0.0f;
-    const struct policy_observation obs = {.state = w->state, .image = w->image};
-    int r = w->brain.infer(w->brain.self, &obs, w->actions);
+    for (int i = 0; i < info->n_cameras; i++)
+        w->image[i] =
+            (struct policy_image){grey, info->camera[i].width, info->camera[i].height,
+                                  info->camera[i].width * 3};
+    for (int i = 0; i < info->state_dim; i++)
+        state[i] = info->state.mean ? info->state.mean[i] : 0.0f;
+    const struct policy_observation obs = {.state = state, .image = w->image};
+    int r = w->seat->brain.infer(w->seat->brain.self, &obs, w->seat->actions);
     free(grey);
     return r;
 }
@@ -171,9 +244,14 @@ static void *infer_main(void *arg)
 {
     struct infer *w = arg;
     while (!atomic_load(&w->stop)) {
+        infer_change(w);
         if (infer_due(w, clock_now_ns()) && infer_observe(w) == 0) {
             infer_think(w, clock_now_ns());
             infer_finish(w, clock_now_ns());
+        }
+        if (infer_try_due(w, clock_now_ns())) {
+            infer_try_think(w, clock_now_ns());
+            infer_try_finish(w, clock_now_ns());
         }
         // Also after an inference: a corrupt frame must not make this a busy loop.
         clock_sleep_until(clock_now_ns() + POLL_NS);
@@ -181,13 +259,12 @@ static void *infer_main(void *arg)
     return NULL;
 }
 
-int infer_start(struct infer **out, const struct infer_config *cfg, struct policy *policy,
-                const struct binding *binding, struct camera *const *cameras,
+int infer_start(struct infer **out, const struct infer_config *cfg,
+                const struct infer_seat *seat, struct camera *const *cameras,
                 struct board *board, struct config_error *err)
 {
-    const struct infer_brain brain = infer_brain_of(policy);
     struct infer *w;
-    int r = infer_new(&w, cfg, policy_describe(policy), &brain, binding, cameras, board);
+    int r = infer_new(&w, cfg, seat, cameras, board);
     if (r) {
         snprintf(err->text, sizeof err->text, "policy worker: out of memory");
         return r;
@@ -196,7 +273,7 @@ int infer_start(struct infer **out, const struct infer_config *cfg, struct polic
     if (r) {
         snprintf(err->text, sizeof err->text,
                  "policy: the warm-up inference on grey pictures failed: %s",
-                 policy_last_error(policy));
+                 seat->brain.why(seat->brain.self));
         goto fail;
     }
     r = rt_thread_create(&w->thread, "actd-infer", RT_CLASS_INFER, 0, infer_main, w);

@@ -16,9 +16,6 @@
 
 struct infer_config {
     enum config_trigger trigger;
-    int every_rows; // start the next inference when this many rows of the last have passed
-    int horizon_rows; // rows of a chunk that may be executed
-    ns_t step_ns;     // policy period
     ns_t max_skew_ns; // between the anchor and another stream's sample
     ns_t camera_period_ns[POLICY_MAX_CAMERAS]; // as declared, by config camera
     int cpu_not; // core the loop owns, -1 = none: the worker keeps off it
@@ -27,6 +24,7 @@ struct infer_config {
 // Inferences that were not made, by cause.
 struct infer_counts {
     _Atomic uint64_t done, no_frame, skew, no_joints, failed, ring_full;
+    _Atomic uint64_t seat_done, seat_failed; // since the last change of who thinks
 };
 
 // Who makes chunks of observations: the policy, or a test's script.
@@ -38,13 +36,30 @@ struct infer_brain {
 };
 struct infer_brain infer_brain_of(struct policy *policy);
 
+// Who thinks, and what it needs to do so for this robot. Made by plain, used by the worker,
+// one at a time: a change of policy is a change of seats between two inferences.
+struct infer_seat {
+    struct infer_brain brain;
+    const struct policy_info *info;
+    const struct binding *binding;
+    uint32_t generation; // goes into its chunks
+    ns_t step_ns;        // policy period
+    int every_rows; // start the next inference when this many rows of the last have passed
+    int horizon_rows; // rows of a chunk that may be executed
+    float *state;     // (S + 1), in the checkpoint's units
+    float *actions;   // (C, A), likewise
+};
+// plain. Working memory for a seat whose info is set. 0 or -ENOMEM.
+int infer_seat_init(struct infer_seat *seat);
+void infer_seat_free(struct infer_seat *seat);
+
 struct infer;
 
-// plain. policy, cameras, binding and board stay the caller's and must outlive the worker.
-// One inference is made on a synthetic observation first, so that the first real one is warm.
-// 0 or -errno with err filled.
-int infer_start(struct infer **out, const struct infer_config *cfg, struct policy *policy,
-                const struct binding *binding, struct camera *const *cameras,
+// plain. seat and what it points to, cameras and board stay the caller's and must outlive the
+// worker (the seat: its use). One inference is made on a synthetic observation first, so that the
+// first real one is warm. 0 or -errno with err filled.
+int infer_start(struct infer **out, const struct infer_config *cfg,
+                const struct infer_seat *seat, struct camera *const *cameras,
                 struct board *board, struct config_error *err);
 // plain. Ends after the inference in progress; joins.
 void infer_stop(struct infer *w);
@@ -52,14 +67,23 @@ void infer_stop(struct infer *w);
 // The same without warm-up and thread, for whoever goes through the steps in a time of his own:
 // plain. What is pointed to stays the caller's and must outlive the worker. 0 or -ENOMEM.
 int infer_new(struct infer **out, const struct infer_config *cfg,
-              const struct policy_info *info, const struct infer_brain *brain,
-              const struct binding *binding, struct camera *const *cameras,
+              const struct infer_seat *seat, struct camera *const *cameras,
               struct board *board);
 void infer_free(struct infer *w);
+
+// plain, one caller. Another seat is to be taken, between two inferences; its first one is then
+// due with the next frame. At most one is on offer.
+void infer_offer(struct infer *w, const struct infer_seat *seat);
+// plain. The seat in use. Once it is the one that was offered, the one before may be freed.
+const struct infer_seat *infer_seated(const struct infer *w);
+// plain. Takes the offer back. False when it has been taken, or is at this moment.
+bool infer_withdraw(struct infer *w);
 
 // The steps of one inference. infer; one caller, in this order; no clock is read, but by
 // camera_wait while a frame is being decoded.
 //
+// Takes the seat that is on offer, if any.
+void infer_change(struct infer *w);
 // Is one to be made now? Yes when there is a new frame of the primary camera, in company, the
 // trigger says so, the loop wants one and none is in progress.
 bool infer_due(const struct infer *w, ns_t now_ns);

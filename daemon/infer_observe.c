@@ -10,14 +10,15 @@
 // When: `continuous` starts with every new anchor; `rows` once every_rows rows have passed since
 // the last anchor, earlier if the recent latency would otherwise outlast the chunk. The latency
 // decides only when to start, never which rows to skip. Outside RUNNING the arm is at rest or
-// approaching, so a chunk is refreshed at IDLE_PERIOD_NS at the latest.
+// approaching, so a chunk is refreshed at INFER_IDLE_NS at the latest. A policy that has just taken
+// the seat does not wait for the trigger.
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/blind.h"
 #include "daemon/infer_impl.h"
 
 #define DECODE_TIMEOUT_NS (200 * NS_PER_MS) // a 1920x1200 JPEG takes about 30 ms
-#define IDLE_PERIOD_NS    (200 * NS_PER_MS)
 
 // ---- when ------------------------------------------------------------------------------------
 
@@ -29,7 +30,7 @@ int infer_lead_rows(int every_rows, int horizon_rows, ns_t step_ns, ns_t latency
     return rows < 1 ? 1 : (int)rows;
 }
 
-static ns_t recent_latency(const struct infer *w)
+ns_t infer_latency(const struct infer *w)
 {
     ns_t worst = 0;
     for (int i = 0; i < INFER_LATENCIES; i++)
@@ -39,25 +40,28 @@ static ns_t recent_latency(const struct infer *w)
 
 static bool due(const struct infer *w, const struct loop_report *r, ns_t anchor_ns)
 {
-    if (w->cfg.trigger == TRIGGER_CONTINUOUS || w->last_anchor_ns == 0)
+    const struct infer_seat *seat = w->seat;
+    if (w->cfg.trigger == TRIGGER_CONTINUOUS || w->last_anchor_ns == 0 || w->at_once)
         return true;
     ns_t since = anchor_ns - w->last_anchor_ns;
-    int rows = infer_lead_rows(w->cfg.every_rows, w->cfg.horizon_rows, w->cfg.step_ns,
-                               recent_latency(w));
+    int rows = infer_lead_rows(seat->every_rows, seat->horizon_rows, seat->step_ns,
+                               infer_latency(w));
     bool running = r->mode == LADDER_RUNNING;
     // Half a step of slack: frames come at the policy rate and jitter around it.
-    ns_t wait = rows * w->cfg.step_ns - w->cfg.step_ns / 2;
+    ns_t wait = rows * seat->step_ns - seat->step_ns / 2;
     if ((running || r->mode == LADDER_HOLD) && r->chunk_remaining <= 0)
         return true; // starving: do not wait for the trigger
-    return since >= (running || wait < IDLE_PERIOD_NS ? wait : IDLE_PERIOD_NS);
+    return since >= (running || wait < INFER_IDLE_NS ? wait : INFER_IDLE_NS) ||
+           infer_try_wants(w, since);
 }
 
 // Has every camera brought the frame that belongs to the anchor, or had its time to?
 static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_ns)
 {
-    ns_t primary = w->cfg.camera_period_ns[w->binding->primary];
-    for (int i = 0; i < w->info->n_cameras; i++) {
-        int c = w->binding->camera_of[i];
+    const struct binding *b = w->seat->binding;
+    ns_t primary = w->cfg.camera_period_ns[b->primary];
+    for (int i = 0; i < w->seat->info->n_cameras; i++) {
+        int c = b->camera_of[i];
         ns_t period = w->cfg.camera_period_ns[c];
         ns_t wait = period < primary ? period : primary;
         ns_t capture =
@@ -70,7 +74,7 @@ static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_
 
 bool infer_due(const struct infer *w, ns_t now_ns)
 {
-    const struct camera_mark *m = &w->board->camera[w->binding->primary];
+    const struct camera_mark *m = &w->board->camera[w->seat->binding->primary];
     ns_t capture = atomic_load_explicit(&m->capture_ns, memory_order_relaxed);
     ns_t received = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
     struct loop_report r;
@@ -83,15 +87,25 @@ bool infer_due(const struct infer *w, ns_t now_ns)
 
 // ---- what ------------------------------------------------------------------------------------
 
+int infer_frame(struct infer *w, int c)
+{
+    if (camera_wait(w->cameras[c], DECODE_TIMEOUT_NS, &w->frame[c], &w->capture_ns[c]))
+        return -ENODATA;
+    w->framed[c] = true;
+    return 0;
+}
+
 static int decode_all(struct infer *w)
 {
-    int n = w->info->n_cameras;
+    const int *camera_of = w->seat->binding->camera_of;
+    int n = w->seat->info->n_cameras;
+    memset(w->framed, 0, sizeof w->framed);
     for (int i = 0; i < n; i++)
-        camera_request(w->cameras[w->binding->camera_of[i]]);
+        camera_request(w->cameras[camera_of[i]]);
     for (int i = 0; i < n; i++) {
-        struct camera *c = w->cameras[w->binding->camera_of[i]];
-        if (camera_wait(c, DECODE_TIMEOUT_NS, &w->image[i], &w->capture_ns[i]))
+        if (infer_frame(w, camera_of[i]))
             return -ENODATA;
+        w->image[i] = w->frame[camera_of[i]];
     }
     return 0;
 }
@@ -119,20 +133,23 @@ static const struct joint_sample *nearest_joints(struct infer *w, ns_t t)
 // Capture times of the frames: the primary camera's is the anchor.
 static void date(struct infer *w)
 {
-    int primary = 0;
-    for (int i = 0; i < w->info->n_cameras; i++)
-        if (w->binding->camera_of[i] == w->binding->primary)
-            primary = i;
+    const struct binding *b = w->seat->binding;
+    int n = w->seat->info->n_cameras, primary = n > 0 ? b->camera_of[0] : 0;
+    for (int i = 0; i < n; i++)
+        if (b->camera_of[i] == b->primary)
+            primary = b->primary;
     w->anchor_ns = w->oldest_ns = w->capture_ns[primary];
-    for (int i = 0; i < w->info->n_cameras; i++)
-        if (w->capture_ns[i] < w->oldest_ns)
-            w->oldest_ns = w->capture_ns[i];
+    for (int i = 0; i < n; i++)
+        if (w->capture_ns[b->camera_of[i]] < w->oldest_ns)
+            w->oldest_ns = w->capture_ns[b->camera_of[i]];
 }
 
 static bool skewed(const struct infer *w)
 {
-    for (int i = 0; i < w->info->n_cameras; i++)
-        if (distance(w->capture_ns[i], w->anchor_ns) > w->cfg.max_skew_ns)
+    const struct infer_seat *seat = w->seat;
+    for (int i = 0; i < seat->info->n_cameras; i++)
+        if (distance(w->capture_ns[seat->binding->camera_of[i]], w->anchor_ns) >
+            w->cfg.max_skew_ns)
             return !BLIND(BLIND_SKEW);
     return false;
 }
@@ -152,21 +169,23 @@ static enum board_starved gather(struct infer *w)
         w->counts.skew++;
         return BOARD_SKEW;
     }
-    const struct joint_sample *s = nearest_joints(w, w->anchor_ns);
-    if (!s) {
+    w->joints = nearest_joints(w, w->anchor_ns);
+    if (!w->joints) {
         w->counts.no_joints++;
         return BOARD_NO_JOINTS;
     }
-    binding_state(w->binding, s->pos, w->state);
+    binding_state(w->seat->binding, w->joints->pos, w->seat->state);
     return BOARD_FED;
 }
 
 int infer_observe(struct infer *w)
 {
+    w->used = false;
     enum board_starved why = gather(w);
     atomic_store_explicit(&w->board->starved, (int)why, memory_order_relaxed);
     if (why != BOARD_FED)
         return -ENODATA;
     w->last_anchor_ns = w->anchor_ns;
+    w->at_once = false;
     return 0;
 }

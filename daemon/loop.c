@@ -70,6 +70,16 @@ static int judge_target(const struct loop *l, int *joint)
     return 0;
 }
 
+// Where the command would be in this tick if it just went on.
+static void tell_commanded(struct loop *l)
+{
+    double pos[ACTD_MAX_JOINTS];
+
+    for (int i = 0; i < l->cfg.joints; i++)
+        pos[i] = l->guard.pos[i] + l->guard.vel[i] * l->guard.period_s;
+    chunks_commanded(l->chunks, pos, l->guard.vel);
+}
+
 // What the policy wants now. While nothing has been executed that is its first row.
 static void look(struct loop *l, ns_t now)
 {
@@ -89,13 +99,14 @@ static void take_inputs(struct loop *l, uint64_t tick, ns_t now)
 {
     take_joints(l);
     take_chunks(l, tick, now);
-    l->requests = AS_REQUEST(
-        atomic_exchange_explicit(&l->board->requests, 0, memory_order_acq_rel));
+    l->asked = atomic_exchange_explicit(&l->board->requests, 0, memory_order_acq_rel);
+    l->requests = AS_REQUEST(l->asked);
     if (!l->cfg.has_home)
         l->requests &= ~LADDER_C_REQ_HOME;
     if (BLIND(BLIND_REQUESTS))
         l->requests &= LADDER_C_REQ_ARM;
     l->stalls = atomic_load_explicit(&l->board->stalls, memory_order_acquire);
+    tell_commanded(l);
     look(l, now);
 }
 
@@ -209,6 +220,7 @@ static void decide(struct loop *l, uint64_t tick, ns_t now)
     explain(l, step, moved, l->conditions);
     if (moved)
         note(l, tick, from);
+    loop_answer(l, tick, from);
     atomic_store_explicit(&l->board->armed, in_motion(l), memory_order_relaxed);
 }
 

@@ -67,6 +67,11 @@ void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
 // What the loop said last. For tests and for the owner of the loop between ticks.
 const struct loop_report *loop_last(const struct loop *l);
 
+// Is this what was asked for, in the state that the ladder was in after the tick that took the
+// request (loop_answer.to)? Also when it was so before. One request, not a set. Any thread class,
+// pure.
+bool loop_granted(enum board_request request, enum ladder_state to);
+
 // The thread: absolute deadlines, skipped ticks counted, never caught up.
 struct loop_thread_config {
     int priority; // SCHED_FIFO, 0 = do not ask

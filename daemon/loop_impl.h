@@ -42,7 +42,8 @@ struct loop {
     // Inputs of this tick.
     bool joints_seen;
     struct joint_sample joints; // newest
-    uint64_t requests;          // LADDER_C_ bits
+    uint32_t asked;             // board_request bits, and
+    uint64_t requests;          // those of them that count, as LADDER_C_ bits
     uint32_t stalls;            // the board's
     struct chunk_target target; // what the policy wants, if target_rc is 0
     int target_rc;
@@ -95,6 +96,10 @@ void loop_suspect(struct loop *l, enum ladder_reason reason, int index, double v
 
 // loop_watch.c: what is true in this tick, as LADDER_C_ bits. rt.
 uint64_t loop_conditions(struct loop *l, ns_t now);
+
+// loop_answer.c: what became of this tick's requests, if there were any. After everything is
+// decided. rt.
+void loop_answer(struct loop *l, uint64_t tick, enum ladder_state from);
 
 // loop_report.c: what is told of this tick, to the board and to the black box. rt.
 void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,

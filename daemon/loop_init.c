@@ -78,6 +78,8 @@ int loop_new(struct loop **out, const struct loop_config *cfg, struct board *boa
     l->reason = REASON_STARTING;
     l->report.mode = l->state;
     l->report.reason = l->reason;
+    for (int i = 0; i < ACTD_MAX_JOINTS; i++)
+        l->report.wanted[i] = NAN;
     guard_init(&l->guard, &cfg->limits, (double)l->period_ns / (double)NS_PER_S);
     init_budgets(l);
     copy_hard_range(l);

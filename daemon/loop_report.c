@@ -42,29 +42,61 @@ static void report_budgets(struct loop *l)
     }
 }
 
-static void report(struct loop *l, ns_t now)
+// The newest chunk in use. One that was refused for where it leads is in view all the same.
+static void report_chunk(struct loop *l, ns_t now)
+{
+    struct loop_report *r = &l->report;
+    const struct chunk_target *t = &l->target;
+    bool in_use = l->target_rc == 0;
+
+    r->chunk_id = in_use ? t->newest_id : 0;
+    r->chunk_anchor_ns = in_use ? t->anchor_ns : 0;
+    r->chunk_oldest_ns = in_use ? t->oldest_ns : 0;
+    r->chunk_row = in_use ? t->row : 0;
+    r->chunk_rows = in_use ? t->rows : 0;
+    r->chunk_blended = in_use ? t->blended : 0;
+    r->chunk_step_ns = in_use ? t->step_ns : 0;
+    r->chunk_remaining = chunks_remaining(l->chunks, now);
+    for (int v = 0; v < CHUNK_VERDICTS; v++)
+        r->verdict[v] = chunks_count(l->chunks, (enum chunk_verdict)v);
+    if (t->generation != r->generation && (in_use || l->target_rc == -ERANGE)) {
+        r->generation = t->generation;
+        r->generation_tick = l->last_tick;
+    }
+}
+
+static void report_joints(struct loop *l, bool published)
 {
     struct loop_report *r = &l->report;
     size_t size = (size_t)l->cfg.joints * sizeof(double);
+
+    memcpy(r->limited, l->guard.limited, sizeof r->limited);
+    memcpy(r->pos, l->guard.pos, size);
+    memcpy(r->vel, l->guard.vel, size);
+    memcpy(r->measured, l->joints.pos, size);
+    memcpy(r->limit, l->command.limit, sizeof r->limit);
+    if (!published)
+        memset(r->limit, 0, sizeof r->limit);
+    for (int i = 0; i < l->cfg.joints; i++)
+        r->wanted[i] = l->target_rc == 0 ? l->target.pos[i] : NAN;
+}
+
+static void report(struct loop *l, ns_t now, bool published)
+{
+    struct loop_report *r = &l->report;
 
     r->now_ns = now;
     r->mode = l->state;
     r->reason = l->reason;
     r->degraded = l->degraded;
     r->wants_inference = l->live;
-    r->chunk_id = l->target_rc == 0 ? l->target.newest_id : 0;
-    r->chunk_anchor_ns = l->target_rc == 0 ? l->target.anchor_ns : 0;
-    r->chunk_remaining = chunks_remaining(l->chunks, now);
-    for (int v = 0; v < CHUNK_VERDICTS; v++)
-        r->verdict[v] = chunks_count(l->chunks, (enum chunk_verdict)v);
-    memcpy(r->limited, l->guard.limited, sizeof r->limited);
+    report_chunk(l, now);
+    report_joints(l, published);
     r->at_rest = guard_at_rest(&l->guard);
     r->stalls = l->stalls;
     r->faults = l->faults;
     report_seams(l);
     report_budgets(l);
-    memcpy(r->pos, l->guard.pos, size);
-    memcpy(r->measured, l->joints.pos, size);
     slot_write(&l->board->report, r);
 }
 
@@ -150,7 +182,7 @@ static void record(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
 void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
                       bool published)
 {
-    report(l, now);
+    report(l, now, published);
     if (l->cfg.blackbox != NULL)
         record(l, now, lateness_ns, tick_ns, published);
 }

@@ -1,4 +1,4 @@
-// actd: one program, four commands. What each does is in the file of its name.
+// actd: one program, five commands. What each does is in the file of its name.
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -11,6 +11,7 @@
 
 #include "daemon/blas_env.h"
 #include "daemon/check.h"
+#include "daemon/golden.h"
 #include "daemon/init.h"
 #include "daemon/inspect.h"
 #include "daemon/run.h"
@@ -26,8 +27,10 @@ static const char help[] =
     "commands out at a fixed rate, every limit kept.\n"
     "\n"
     "  inspect CHECKPOINT_DIR    what is in a checkpoint, and whether it can be trusted\n"
+    "  golden CHECKPOINT_DIR     record what it answers, so that every load can check it\n"
     "  init CHECKPOINT_DIR       write policy.yaml and robot.yaml with what can be known\n"
     "  check -c robot.yaml       load all as run would, print every resolved fact\n"
+    "  check --system            what on this PC would hurt, and what mends it\n"
     "  run -c robot.yaml --arm   drive the robot (without --arm or --home: watch)\n"
     "\n"
     "`actd COMMAND --help` says more; the manual is `man actd`; `actd --version`.\n";
@@ -95,25 +98,32 @@ static int run_main(int argc, char **argv)
 
 static const char check_help[] =
     "usage: actd check -c robot.yaml\n"
+    "       actd check --system [-c robot.yaml]\n"
     "\n"
     "Loads everything exactly as `actd run` would, prints every resolved fact (joints,\n"
     "cameras, units, rates, limits, stopping times, memory, a timed inference) and refuses\n"
     "what would be refused at run time. Opens no socket and moves nothing.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration\n"
+    "      --system        instead, what on this PC would hurt a real-time loop (scheduling,\n"
+    "                      limits, governor, kernel, time, disk), each with its remedy\n"
     "  -h, --help          this text\n"
     "\n"
-    "exit status: 0 it would run, 64 usage, 78 refused\n";
+    "exit status: 0 it would run, 1 something hurts (--system), 64 usage, 78 refused\n";
 
 static int check_command(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"config", 1, NULL, 'c'}, {"help", 0, NULL, 'h'}, {0}};
+        {"config", 1, NULL, 'c'}, {"system", 0, NULL, 's'}, {"help", 0, NULL, 'h'}, {0}};
     const char *config = NULL;
+    bool machine = false;
     for (int c; (c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
         switch (c) {
         case 'c':
             config = optarg;
+            break;
+        case 's':
+            machine = true;
             break;
         case 'h':
             fputs(check_help, stdout);
@@ -124,7 +134,9 @@ static int check_command(int argc, char **argv)
     }
     if (!config && optind == argc - 1)
         config = argv[optind++]; // what people type
-    return optind == argc && config ? check_main(config) : usage(check_help);
+    if (optind != argc || (!config && !machine))
+        return usage(check_help);
+    return machine ? check_system(config, stdout, stderr) : check_main(config);
 }
 
 static const struct {
@@ -133,7 +145,8 @@ static const struct {
 } commands[] = {{"run", run_main},
                 {"check", check_command},
                 {"init", init_main},
-                {"inspect", inspect_main}};
+                {"inspect", inspect_main},
+                {"golden", golden_main}};
 
 // Started with `2>&-`, the next file opened would be number 2, and log lines would be written
 // into a socket or the lock file.

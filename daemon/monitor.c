@@ -7,6 +7,7 @@
 
 #include "daemon/blind.h"
 #include "daemon/rt.h"
+#include "daemon/watchdog.h"
 
 struct monitor {
     struct board *board;
@@ -15,6 +16,8 @@ struct monitor {
     _Atomic bool stop;
     _Atomic bool stalled;      // as of the last look
     _Atomic int64_t looked_ns; // when that was
+    const _Atomic int64_t *alive_ns;
+    struct watchdog *_Atomic dog; // NULL = pings nobody; written after alive_ns
 };
 
 // ---- the judgement ---------------------------------------------------------------------------
@@ -59,6 +62,16 @@ static void look(struct monitor *m, struct monitor_state *s)
     atomic_store_explicit(&m->looked_ns, now, memory_order_release);
 }
 
+static void ping(struct monitor *m, const struct monitor_state *s)
+{
+    struct watchdog *dog = atomic_load_explicit(&m->dog, memory_order_acquire);
+    const ns_t now = clock_now_ns();
+
+    if (dog != NULL)
+        (void)watchdog_ping(
+            dog, now, !s->stalled && now - atomic_load(m->alive_ns) <= MONITOR_ALIVE_NS);
+}
+
 static void *run(void *arg)
 {
     struct monitor *m = arg;
@@ -68,6 +81,7 @@ static void *run(void *arg)
     schedule_start(&due, clock_now_ns(), MONITOR_LOOK_NS);
     while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
         look(m, &s);
+        ping(m, &s);
         schedule_advance(&due, clock_now_ns());
         if (clock_sleep_until(due.next_ns) != 0)
             break; // monitor_fine is false from then on
@@ -119,6 +133,13 @@ void monitor_stop(struct monitor *m)
     atomic_store(&m->stop, true);
     (void)pthread_join(m->thread, NULL);
     free(m);
+}
+
+void monitor_ping(struct monitor *m, struct watchdog *dog,
+                  const _Atomic int64_t *alive_ns)
+{
+    m->alive_ns = alive_ns;
+    atomic_store_explicit(&m->dog, dog, memory_order_release);
 }
 
 bool monitor_fine(const struct monitor *m)

@@ -42,12 +42,23 @@ bool monitor_look(struct monitor_state *s, uint64_t ticks, ns_t now, ns_t limit_
 // three periods for a slower one. Pure; any thread class.
 ns_t monitor_limit_ns(ns_t period_ns);
 
+// The thread that watches, logs and publishes is SCHED_OTHER: a machine full of work may keep it
+// away for a second or two, which is no reason to end a process whose loop ticks. For longer is.
+#define MONITOR_ALIVE_NS (5 * NS_PER_S)
+
 struct monitor;
+struct watchdog;
 // plain. Starts the thread, one above the loop's priority (0 = no FIFO asked) where that is
 // granted, else at the loop's. The board must outlive it. 0 or -errno.
 int monitor_start(struct monitor **out, struct board *board, ns_t period_ns,
                   int priority);
 void monitor_stop(struct monitor *m); // plain; NULL is fine
+
+// plain, once. From now on the monitor pings the service manager (watchdog_ping), and nobody
+// else does: while monitor_fine would be true, and *alive_ns (CLOCK_MONOTONIC, as of when the
+// watching thread last came by) is younger than MONITOR_ALIVE_NS. Both must outlive the monitor.
+void monitor_ping(struct monitor *m, struct watchdog *dog,
+                  const _Atomic int64_t *alive_ns);
 
 // Any thread class. The loop ticks, and the monitor itself has looked within MONITOR_AWAY_NS.
 bool monitor_fine(const struct monitor *m);

@@ -20,21 +20,25 @@
 #include "daemon/config.h"
 #include "daemon/config_black_box.h"
 #include "daemon/config_loop.h"
+#include "daemon/control.h"
+#include "daemon/doctor.h"
+#include "daemon/explain.h"
+#include "daemon/fitted.h"
+#include "daemon/http.h"
 #include "daemon/infer.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/monitor.h"
 #include "daemon/rt.h"
 #include "daemon/status.h"
+#include "daemon/swap.h"
 #include "daemon/watch.h"
-#include "policy/policy.h"
+#include "daemon/watchdog.h"
 
 struct daemon {
     struct config cfg;
-    struct config_sidecar side;
-    struct binding binding;
-    struct policy *policy;
-    const struct policy_info *info;
+    struct fitted *first; // until swap owns it; the parts are built for it
+    struct swap *swap;
     struct loop_config loop_cfg;
     struct board board;
     bool board_ready, locked;
@@ -47,9 +51,16 @@ struct daemon {
     struct loop *loop;
     struct loop_thread *thread;
     struct monitor *monitor;
+    struct watchdog dog;
+    _Atomic int64_t alive_ns; // when the watching thread last came by
     char granted[64];
     int cpu; // the loop's core, -1 = any
     struct status *status;
+    struct explain_source explain;
+    struct doctor_self self;
+    char blas_core[32]; // outlives the policy that told it
+    struct control *control;
+    struct http *http;
     int signals; // signalfd
     int awake;   // descriptor that keeps the cores from deep sleep, < 0 = none
     struct config_error err;
@@ -96,8 +107,6 @@ static int read_files(struct daemon *d, const struct run_options *opt)
                  opt->config);
         return fail(d, EX_CONFIG);
     }
-    if (config_sidecar_load(&d->side, d->cfg.policy.directory, &d->err))
-        return fail(d, EX_CONFIG);
     return 0;
 }
 
@@ -108,7 +117,6 @@ static void warn(const char *text)
 
 static int load_policy(struct daemon *d)
 {
-    struct policy_error e = {{0}};
     d->cpu = d->cfg.control.cpu >= 0 ? d->cfg.control.cpu : rt_choose_cpu();
     const struct policy_options opt = {
         .threads = d->cfg.policy.threads,
@@ -116,21 +124,23 @@ static int load_policy(struct daemon *d)
         .resize = d->cfg.policy.resize,
         .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,
     };
-    int r = policy_load(&d->policy, d->cfg.policy.directory, &opt, &e);
-    if (r) {
-        snprintf(d->err.text, sizeof d->err.text, "%s", e.text);
+    char name[CONFIG_NAME];
+    fitted_name(d->cfg.policy.directory, name);
+    int r = fitted_load(&d->first, &d->cfg, d->cfg.policy.directory, name, &opt, &d->err);
+    if (r)
         return fail(d, r == -ENOMEM ? EX_OSERR : EX_CONFIG);
-    }
-    d->info = policy_describe(d->policy);
-    if (binding_make(&d->binding, &d->cfg, &d->side, d->info, &d->err) ||
-        config_loop(&d->cfg, &d->side, d->info, &d->loop_cfg, &d->err))
+    const struct fitted *f = d->first;
+    d->first->generation = d->first->seat.generation = 1;
+    if (config_loop(&d->cfg, &f->side, f->info, &d->loop_cfg, &d->err))
         return fail(d, EX_CONFIG);
     log_line(
         LOG_INFO,
-        "policy %s: %s, %s; cameras: %d; chunk: %d rows at %g Hz; threads: %d; BLAS %s",
-        d->cfg.policy.directory, d->info->type, d->info->format, d->info->n_cameras,
-        d->info->chunk_size, d->side.rate_hz, d->info->threads, d->info->blas_core);
-    (void)check_warnings(&d->cfg, &d->side, d->info, &d->binding, warn);
+        "policy %s: %s, %s; cameras: %d; chunk: %d rows at %g Hz; threads: %d; BLAS %s; "
+        "digest %s",
+        f->directory, f->info->type, f->info->format, f->info->n_cameras,
+        f->info->chunk_size, f->side.rate_hz, f->info->threads, f->info->blas_core,
+        f->info->digest);
+    (void)check_warnings(&d->cfg, &f->side, f->info, &f->binding, warn);
     return 0;
 }
 
@@ -156,15 +166,16 @@ static int lock_memory(struct daemon *d)
 
 static int plumb(struct daemon *d)
 {
-    int r = board_init(&d->board, d->cfg.n_cameras, d->info->chunk_size, d->cfg.n_joints);
+    const struct policy_info *info = d->first->info;
+    int r = board_init(&d->board, d->cfg.n_cameras, info->chunk_size, d->cfg.n_joints);
     d->board_ready = r == 0;
     for (int i = 0; i < d->cfg.n_cameras && r == 0; i++)
         r = camera_start(&d->camera[i], d->cfg.camera[i].name, &d->board.camera[i],
                          d->cfg.camera[i].latency_ms);
-    for (int i = 0; i < d->info->n_cameras && r == 0; i++)
+    for (int i = 0; i < info->n_cameras && r == 0; i++)
         if (d->cfg.policy.resize == POLICY_RESIZE_REFUSE)
-            camera_expect(d->camera[d->binding.camera_of[i]], d->info->camera[i].width,
-                          d->info->camera[i].height);
+            camera_expect(d->camera[d->first->binding.camera_of[i]],
+                          info->camera[i].width, info->camera[i].height);
     if (r) {
         snprintf(d->err.text, sizeof d->err.text, "cannot set up the streams: %s",
                  strerror(-r));
@@ -182,18 +193,32 @@ static int start_infer(struct daemon *d)
 {
     struct infer_config cfg = {
         .trigger = d->cfg.inference.trigger,
-        .every_rows = config_every_rows(&d->cfg, d->info),
-        .horizon_rows = d->loop_cfg.chunks.rows,
-        .step_ns = d->loop_cfg.chunks.step_ns,
         .max_skew_ns = (ns_t)(d->cfg.inference.max_skew_ms * 1e6),
         .cpu_not = rt_mask_without(d->cpu, d->cfg.policy.threads) ? d->cpu : -1,
     };
     memcpy(cfg.camera_period_ns, d->loop_cfg.camera_period_ns,
            sizeof cfg.camera_period_ns);
-    if (infer_start(&d->infer, &cfg, d->policy, &d->binding, d->camera, &d->board,
-                    &d->err))
+    if (infer_start(&d->infer, &cfg, &d->first->seat, d->camera, &d->board, &d->err))
         return fail(d, EX_SOFTWARE);
     return 0;
+}
+
+static int start_swap(struct daemon *d)
+{
+    const struct swap_source src = {
+        .cfg = &d->cfg,
+        .board = &d->board,
+        .infer = d->infer,
+        .first = d->first,
+        .deadline_ns = d->loop_cfg.budget_ns[BOARD_CHUNK],
+    };
+    d->first = NULL; // swap's, from here on
+    int r = swap_new(&d->swap, &src);
+    if (r == 0)
+        return 0;
+    snprintf(d->err.text, sizeof d->err.text,
+             "cannot set up the swapping of policies: %s", strerror(-r));
+    return fail(d, EX_OSERR);
 }
 
 // Evidence is not worth refusing to run for, but it is worth a word.
@@ -230,6 +255,9 @@ static int start_monitor(struct daemon *d)
 {
     int r = monitor_start(&d->monitor, &d->board, clock_period_ns(d->cfg.control.rate_hz),
                           d->cfg.control.priority);
+    atomic_store(&d->alive_ns, clock_now_ns());
+    if (r == 0)
+        monitor_ping(d->monitor, &d->dog, &d->alive_ns);
     if (r == 0)
         return 0;
     snprintf(d->err.text, sizeof d->err.text, "cannot start the loop's monitor: %s",
@@ -270,7 +298,7 @@ static int start_status(struct daemon *d)
 {
     const struct status_source src = {
         .cfg = &d->cfg,
-        .policy = d->info,
+        .swap = d->swap,
         .board = &d->board,
         .bus = d->bus,
         .cameras = d->camera,
@@ -281,6 +309,35 @@ static int start_status(struct daemon *d)
         .publisher = d->publisher,
     };
     return status_new(&d->status, &src) ? EX_OSERR : 0;
+}
+
+// Who may ask must find all that is asked.
+static int start_control(struct daemon *d)
+{
+    snprintf(d->blas_core, sizeof d->blas_core, "%s",
+             swap_hold(d->swap)->info->blas_core);
+    swap_release(d->swap);
+    d->self = (struct doctor_self){.scheduling = d->granted,
+                                   .memory_locked = d->locked,
+                                   .loop_cpu = d->cpu,
+                                   .blas_core = d->blas_core};
+    d->explain = (struct explain_source){.cfg = &d->cfg,
+                                         .board = &d->board,
+                                         .infer = d->infer,
+                                         .bus = d->bus,
+                                         .cameras = d->camera};
+    const struct control_source src = {.cfg = &d->cfg,
+                                       .board = &d->board,
+                                       .status = d->status,
+                                       .swap = d->swap,
+                                       .explain = &d->explain,
+                                       .self = &d->self};
+    if (control_start(&d->control, &src, &d->err))
+        return fail(d, EX_UNAVAILABLE);
+    if (d->cfg.metrics.listen[0] &&
+        http_start(&d->http, d->cfg.metrics.listen, d->status, &d->err))
+        return fail(d, EX_UNAVAILABLE);
+    return 0;
 }
 
 static int start(struct daemon *d, const struct run_options *opt)
@@ -303,12 +360,19 @@ static int start(struct daemon *d, const struct run_options *opt)
     if (r == 0)
         r = start_monitor(d);
     if (r == 0)
+        r = start_swap(d); // after the last that is built for the first policy
+    if (r == 0)
         r = start_status(d);
+    if (r == 0)
+        r = start_control(d);
     return r;
 }
 
 static void stop(struct daemon *d)
 {
+    http_stop(d->http);
+    control_stop(d->control);
+    swap_stop(d->swap); // while the worker can still let go of a candidate
     monitor_stop(d->monitor);
     loop_thread_stop(d->thread);
     if (d->status)
@@ -316,6 +380,8 @@ static void stop(struct daemon *d)
     status_free(d->status);
     blackbox_writer_stop(d->writer);
     infer_stop(d->infer);
+    swap_free(d->swap);
+    fitted_free(d->first);
     if (d->publisher)
         bus_close(d->publisher);
     bus_stop(d->bus);
@@ -325,7 +391,6 @@ static void stop(struct daemon *d)
         camera_stop(d->camera[i]);
     if (d->board_ready)
         board_free(&d->board);
-    policy_free(d->policy);
     if (d->signals >= 0)
         close(d->signals);
     if (d->awake >= 0)
@@ -337,14 +402,15 @@ static int watch(struct daemon *d, const struct run_options *opt)
     const struct watch_source src = {
         .cfg = &d->cfg,
         .limits = &d->loop_cfg.limits,
-        .binding = &d->binding,
-        .policy = d->info,
+        .swap = d->swap,
         .board = &d->board,
         .infer = d->infer,
         .status = d->status,
         .bus = d->bus,
         .cameras = d->camera,
         .monitor = d->monitor,
+        .dog = &d->dog,
+        .alive_ns = &d->alive_ns,
         .blackbox = d->blackbox,
         .signals = d->signals,
         .arm = opt->arm,
@@ -361,6 +427,7 @@ int run(const struct run_options *opt)
         return EX_OSERR;
     d->signals = d->awake = -1;
     log_init();
+    watchdog_init(&d->dog);
     int r;
     if ((opt->arm || opt->home) && watch_under_manager()) {
         log_line(
@@ -376,6 +443,7 @@ int run(const struct run_options *opt)
         r = watch(d, opt);
     }
     stop(d);
+    watchdog_end(&d->dog);
     free(d);
     return r;
 }

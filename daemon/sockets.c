@@ -15,7 +15,8 @@
 
 #define HANDSHAKE_MS \
     2000 // libzmq's own is 30 s: so long may a silent peer hold a connection
-#define BOUND_MAX (POLICY_MAX_CAMERAS + 8)
+#define PIECES_MARK 4
+#define BOUND_MAX   (POLICY_MAX_CAMERAS + 8)
 
 #define OPEN_FILES  65536
 #define DESCRIPTORS 24 // of the context's threads and a socket or two, with room to spare
@@ -101,9 +102,12 @@ static int set(void *socket, int option, int value)
 
 static int set_options(void *socket, const struct socket_spec *spec)
 {
+    // What a stream's peers say comes in pieces of 8 KiB.
+    int in = spec->type == ZMQ_STREAM ? PIECES_MARK : spec->high_water;
+
     if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &spec->max_message,
                        sizeof spec->max_message) != 0 ||
-        set(socket, ZMQ_RCVHWM, spec->high_water) != 0 ||
+        set(socket, ZMQ_RCVHWM, in) != 0 ||
         set(socket, ZMQ_SNDHWM, spec->high_water) != 0 ||
         set(socket, ZMQ_LINGER, 0) != 0 || set(socket, ZMQ_IMMEDIATE, 1) != 0 ||
         set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) != 0)
@@ -165,6 +169,24 @@ int sockets_open(struct sockets *s, const struct socket_spec *spec, void **socke
                            "its directory exists",
                            spec->endpoint, spec->bind ? "bound" : "connected to",
                            zmq_strerror(-r));
+}
+
+void *sockets_pair(struct sockets *s, const char *name, bool bind, int high_water,
+                   int64_t max_message)
+{
+    const struct socket_spec spec = {ZMQ_PAIR, name, bind, high_water, max_message};
+    void *socket = zmq_socket(s->context, ZMQ_PAIR);
+    int r;
+
+    if (!socket)
+        return NULL;
+    r = set_options(socket, &spec);
+    if (r == 0 && (bind ? zmq_bind(socket, name) : zmq_connect(socket, name)) == 0)
+        return socket;
+    r = r ? -r : errno;
+    zmq_close(socket);
+    errno = r;
+    return NULL;
 }
 
 void sockets_free(struct sockets *s)

@@ -13,7 +13,7 @@
 struct sockets;
 
 struct socket_spec {
-    int type; // ZMQ_PUB, ZMQ_SUB
+    int type; // ZMQ_PUB, ZMQ_SUB, ZMQ_STREAM
     const char *endpoint;
     bool bind;
     int high_water;      // messages
@@ -28,6 +28,11 @@ int sockets_new(struct sockets **out, int priority, struct config_error *err);
 // before sockets_free. 0 or -errno with err filled.
 int sockets_open(struct sockets *s, const struct socket_spec *spec, void **socket,
                  struct config_error *err);
+
+// One end of a pair inside this process (inproc://NAME; bind first, then connect). The
+// caller's to zmq_close; NULL with errno set.
+void *sockets_pair(struct sockets *s, const char *name, bool bind, int high_water,
+                   int64_t max_message);
 
 // Ends the context; waits for sockets that are still open. NULL is fine.
 void sockets_free(struct sockets *s);

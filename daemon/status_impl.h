@@ -1,7 +1,9 @@
-// The inside of status: what is measured (status.c, status_count.c) and what is then said
-// of it (status_say.c).
+// The inside of status: what is measured (status.c, status_count.c, status_judge.c, status_live.c),
+// how it becomes a message (status_pack.c) and what is said of it to people (status_say.c).
 #ifndef ACTD_STATUS_IMPL_H
 #define ACTD_STATUS_IMPL_H
+
+#include <pthread.h>
 
 #include "actd/v1/status.pb-c.h"
 #include "daemon/status.h"
@@ -29,11 +31,31 @@ struct status_limited {
     Actd__V1__Counter counter;
 };
 
+#define STATUS_EXPLANATION 512
+
+// A histogram of the whole run with its buckets.
+struct status_histogram {
+    struct hist_detail detail;
+    Actd__V1__Histogram message;
+    Actd__V1__Bucket bucket[HIST_BUCKETS >> HIST_MERGE_LEAST];
+    Actd__V1__Bucket *buckets[HIST_BUCKETS >> HIST_MERGE_LEAST];
+};
+enum status_whole { // those that go out with their buckets, each once
+    WHOLE_LATENESS,
+    WHOLE_TICK,
+    WHOLE_INFERENCE,
+    WHOLE_LATENCY,
+    WHOLE_SENSOR_AGE,
+    WHOLE_HISTOGRAMS,
+};
+
 struct status {
+    pthread_mutex_t mutex; // of everything below but src
     struct status_source src;
     struct loop_report report;
     ns_t last_ns;
     uint64_t last_commands, last_inferences, last_received[MAX_STREAMS];
+    double received_hz[MAX_STREAMS]; // over the last second
     uint64_t lateness_before[HIST_BUCKETS], inference_before[HIST_BUCKETS];
     struct histogram_summary lateness_second, inference_second;
     double achieved_hz, inference_hz;
@@ -55,7 +77,14 @@ struct status {
     Actd__V1__Histogram budget_histogram[BOARD_BUDGETS];
     Actd__V1__Seam seam[ACTD_MAX_JOINTS], *seams[ACTD_MAX_JOINTS];
     uint64_t episodes_said[LADDER_REASONS];
-    uint8_t buffer[64 * 1024];
+    // As of the newest tick: status_live.c.
+    Actd__V1__JointStatus joint[ACTD_MAX_JOINTS], *joints[ACTD_MAX_JOINTS];
+    Actd__V1__ChunkStatus chunk;
+    Actd__V1__PolicyStatus policy_message;
+    struct swap_policy policy;
+    char explanation[STATUS_EXPLANATION];
+    struct status_histogram whole[WHOLE_HISTOGRAMS];
+    uint8_t buffer[STATUS_MOST];
 };
 
 // plain. Brings drops and limited up to date with s->report, the board and the threads.
@@ -63,6 +92,12 @@ void status_count(struct status *s);
 // plain. The same for faults, budgets and seams.
 void status_judge(struct status *s);
 void status_histogram(Actd__V1__Histogram *m, struct histogram_summary h);
+// plain. The same for joints, the chunk, the policy and the explanation, at now.
+void status_live(struct status *s, ns_t now);
+// plain. The histograms of the whole run; see hist_detail for merge.
+void status_whole(struct status *s, int merge);
+// plain, with the mutex held. Of what was measured; see status_pack.
+size_t status_message(struct status *s, uint8_t *out, size_t size);
 // plain. The line of the second, and a warning of what was newly dropped.
 void status_say(struct status *s);
 // plain. The last lines of a run.

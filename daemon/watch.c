@@ -11,10 +11,12 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/arming.h"
 #include "daemon/blackbox.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
 #include "daemon/monitor.h"
+#include "daemon/swap.h"
 #include "daemon/watchdog.h"
 
 #ifndef LOOK_MS // a test has less time
@@ -40,7 +42,6 @@ struct watch {
     uint32_t stalls_told;
     bool ready_told;
     uint64_t told[LADDER_REASONS]; // episodes of what is only told
-    struct watchdog dog;
 };
 
 // ---- arming ----------------------------------------------------------------------------------
@@ -51,28 +52,10 @@ bool watch_under_manager(void)
     return getenv("NOTIFY_SOCKET") || (pid && strtol(pid, NULL, 10) == (long)getpid());
 }
 
-// Units that changed between versions of the training software, or a wrong joint map, show as
-// a pose that training never saw. NULL, or the name of the joint that is out; *z says how far.
-static const char *strange_joint(const struct watch_source *w, const double *pos,
-                                 double *z)
-{
-    const struct policy_stats *s = &w->policy->state;
-    float state[ACTD_MAX_JOINTS];
-    if (w->cfg->safety.max_stats_z <= 0 || !s->mean || !s->std)
-        return NULL;
-    binding_state(w->binding, pos, state);
-    for (int i = 0; i < s->n && i < ACTD_MAX_JOINTS; i++) {
-        *z = fabs((double)(state[i] - s->mean[i])) / ((double)s->std[i] + 1e-6);
-        if (!(*z <= w->cfg->safety.max_stats_z))
-            return w->cfg->joint[w->binding->state_of[i]].name;
-    }
-    return NULL;
-}
-
 // Once, when the ladder is READY and the pose is one the policy may have seen.
 static void arm_when_ready(struct watch *w)
 {
-    double z = 0;
+    char why[512];
     ns_t now = clock_now_ns();
     if (!w->src->arm || w->armed_once)
         return;
@@ -80,20 +63,18 @@ static void arm_when_ready(struct watch *w)
         w->armed_once = true;
     if (w->report.mode != LADDER_READY)
         return;
-    const char *joint = strange_joint(w->src, w->report.measured, &z);
-    if (!joint) {
+    const struct fitted *policy = swap_hold(w->src->swap);
+    bool refused =
+        arming_refused(w->src->cfg, policy, w->report.measured, why, sizeof why);
+    swap_release(w->src->swap);
+    if (!refused) {
         atomic_fetch_or(&w->src->board->requests, BOARD_ARM);
         return;
     }
     if (now - w->said_arm_ns < SAY_PERIOD)
         return;
     w->said_arm_ns = now;
-    log_line(
-        LOG_WARN,
-        "not armed: %s is %.1f standard deviations from the training data's mean pose "
-        "(safety.max_stats_z %g): check its units and its place in policy.yaml with "
-        "`actd check`, or move the arm to where the demonstrations began",
-        joint, z, w->src->cfg->safety.max_stats_z);
+    log_line(LOG_WARN, "not armed: %s", why);
 }
 
 static void home_when_ready(struct watch *w)
@@ -109,9 +90,10 @@ static void look_at_loop(struct watch *w)
     uint32_t stalls = atomic_load(&w->src->board->stalls);
 
     // Repeated until it could be said: the manager's queue may be full.
-    w->ready_told = w->ready_told || watchdog_say(&w->dog, "READY=1");
-    (void)watchdog_ping(&w->dog, clock_now_ns(),
-                        w->src->monitor == NULL || monitor_fine(w->src->monitor));
+    w->ready_told = w->ready_told || watchdog_say(w->src->dog, "READY=1");
+    atomic_store(w->src->alive_ns, clock_now_ns());
+    if (w->src->monitor == NULL)
+        (void)watchdog_ping(w->src->dog, clock_now_ns(), true);
     if (stalls == w->stalls_told)
         return;
     w->stalls_told = stalls;
@@ -146,6 +128,10 @@ static void say_events(struct watch *w)
             w->src->home && (e->from == LADDER_DISARMING || e->to == LADDER_STOPPED);
         explain_event(&w->explain, &w->report, e, text, sizeof text);
         log_line(level_of(e->to), "%s", text);
+        // A policy that is on its way in need not be loaded to the end for an arm that stops.
+        snprintf(text, sizeof text, "the arm stops (%s)", ladder_reason_name(e->reason));
+        if (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP)
+            swap_cancel(w->src->swap, text);
     }
     w->events_said = to;
 }
@@ -191,6 +177,21 @@ static void say_waiting(struct watch *w)
     w->said_wait_ns = now;
 }
 
+// What `systemctl status` shows of it.
+static void say_state(const struct watch *w)
+{
+    const struct loop_report *r = &w->report;
+    char text[256];
+    const struct fitted *policy = swap_hold(w->src->swap);
+    snprintf(text, sizeof text, "STATUS=%s%s%s%s, policy %.63s, %llu ticks, %llu skipped",
+             ladder_state_name(r->mode), r->reason == REASON_NONE ? "" : " (",
+             r->reason == REASON_NONE ? "" : ladder_reason_name(r->reason),
+             r->reason == REASON_NONE ? "" : ")", policy->name,
+             (unsigned long long)r->ticks_run, (unsigned long long)r->skipped);
+    swap_release(w->src->swap);
+    watchdog_say(w->src->dog, text);
+}
+
 // ---- the end ---------------------------------------------------------------------------------
 
 static int signal_received(int fd, int timeout_ms)
@@ -226,7 +227,8 @@ static int come_to_rest(struct watch *w, const char *cause)
 {
     ns_t limit = clock_now_ns() + rest_limit(w->src->limits);
     bool known; // a read may lose against the loop's writes
-    watchdog_say(&w->dog, "STOPPING=1");
+    watchdog_say(w->src->dog, "STOPPING=1");
+    swap_cancel(w->src->swap, "actd ends");
     atomic_fetch_or(&w->src->board->requests, BOARD_DISARM);
     do {
         poll(NULL, 0, LOOK_MS / 5);
@@ -263,7 +265,6 @@ int watch_run(const struct watch_source *src)
                                          .infer = src->infer,
                                          .bus = src->bus,
                                          .cameras = src->cameras};
-    watchdog_init(&w->dog);
     ns_t begin = clock_now_ns(), next = begin + NS_PER_S;
     const char *cause = NULL;
     while (!(cause = cause_to_end(w, begin))) {
@@ -279,12 +280,12 @@ int watch_run(const struct watch_source *src)
         status_publish(src->status);
         status_received_hz(src->status, w->explain.received_hz);
         say_told(w);
+        say_state(w);
         next += NS_PER_S;
     }
     int r = come_to_rest(w, cause);
     if (r == 0 && src->home && !w->arrived)
         r = EX_TEMPFAIL;
-    watchdog_end(&w->dog);
     free(w);
     return r;
 }

@@ -10,24 +10,27 @@
 #include "daemon/config.h"
 #include "daemon/infer.h"
 #include "daemon/status.h"
-#include "policy/policy.h"
 
 struct blackbox;
 struct bus;
 struct camera;
 struct monitor;
+struct watchdog;
+struct swap;
 
 struct watch_source {
     const struct config *cfg;
     const struct guard_limits *limits;
-    const struct binding *binding;
-    const struct policy_info *policy;
+    struct swap
+        *swap; // whose policy is asked before arming; it is cancelled when the arm stops
     struct board *board;
     const struct infer *infer;
     struct status *status;
     const struct bus *bus;
     struct camera *const *cameras;
-    const struct monitor *monitor;
+    const struct monitor *monitor; // pings dog; NULL: this does
+    struct watchdog *dog;
+    _Atomic int64_t *alive_ns; // written at every look, for the monitor
     struct blackbox *blackbox;
     int signals;    // signalfd
     bool arm;       // once, as soon as READY

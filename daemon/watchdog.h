@@ -1,7 +1,8 @@
 // watchdog: what the service manager is told, and when it is told nothing. systemd ends a process
 // with WatchdogSec=1 that has not said WATCHDOG=1 for a second; it says so only while the loop
-// ticks, as the monitor sees it (monitor_fine), and while the thread that calls is alive, since
-// no other one pings.
+// ticks, as the monitor sees it, which is also who says it (monitor_ping): its thread is real-time,
+// so that a machine full of work does not look like a daemon that hangs; and while the thread that
+// watches, logs and answers has come by within the last seconds.
 //
 // An inference that hangs is not a reason to be silent. By then the arm is coming to rest (no
 // chunk: HOLD, then STOPPING), the loop holds it there and status says why: more than a killed
@@ -9,8 +10,8 @@
 // alone.
 //
 // Nothing here blocks, unlike sd_notify, which waits while the manager's queue is full: a message
-// that can not be sent at once is not sent, and the next call tries again. All functions are
-// plain.
+// that can not be sent at once is not sent, and the next call tries again. Begin and end are plain,
+// to say and to ping is io.
 #ifndef ACTD_WATCHDOG_H
 #define ACTD_WATCHDOG_H
 
@@ -33,7 +34,7 @@ struct watchdog {
 void watchdog_init(struct watchdog *w);
 void watchdog_end(struct watchdog *w);
 
-// To be called at least every 50 ms, up to the very end. Pings when `fine` and a quarter of the
+// To be called at least every 50 ms, by one thread. Pings when `fine` and a quarter of the
 // period has passed since the last ping: with WatchdogSec=1 every 300 ms at the latest. True when
 // it did.
 bool watchdog_ping(struct watchdog *w, ns_t now, bool fine);

@@ -283,6 +283,16 @@ static bool tab_indents(const char *text, size_t n, size_t line, yaml_mark_t *at
     return false;
 }
 
+// YAML keeps '@' for itself, which somebody who names a group cannot guess.
+static bool at_sign(const char *text, size_t n, yaml_mark_t at)
+{
+    size_t i = 0;
+
+    for (; at.line > 0 && i < n; i++)
+        at.line -= text[i] == '\n';
+    return i + at.column < n && text[i + at.column] == '@';
+}
+
 static int parser_error(const struct builder *b, const yaml_parser_t *p, const char *text,
                         size_t n)
 {
@@ -293,6 +303,8 @@ static int parser_error(const struct builder *b, const yaml_parser_t *p, const c
         return -ENOMEM;
     if (tab_indents(text, n, tab.line, &tab))
         return refuse_at(b, tab, "a tab; indent with spaces");
+    if (at_sign(text, n, p->problem_mark))
+        return refuse_at(b, p->problem_mark, "'@' needs quotes; write \"@group\"");
     snprintf(what, sizeof what, "not valid YAML: %s%s%s", p->context ? p->context : "",
              p->context ? ", " : "", p->problem ? p->problem : "unreadable");
     return refuse_at(b, p->problem_mark, what);

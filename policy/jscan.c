@@ -2,13 +2,12 @@
 #include "policy/jscan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "policy/digest.h"
 #include "policy/refuse.h"
 
 // Bytes of the UTF-8 character at p, 0 if it is not one (overlong, surrogate, > U+10FFFF, cut).
@@ -121,44 +120,58 @@ static ssize_t read_up_to(int fd, char *buf, size_t cap)
     return (ssize_t)have;
 }
 
-static int load_fd(json_t **out, int fd, const char *path, struct policy_error *err)
+static int load(json_t **out, const struct place_file *f, char *sha256,
+                struct policy_error *err)
 {
     const size_t cap = JSCAN_CONFIG_MAX + 1; // one more, to see that there is more
-    char *buf = NULL;
-    struct stat st;
+    char *buf = malloc(cap);
     ssize_t n;
     int r = -EINVAL;
 
-    if (fstat(fd, &st) < 0)
-        return refuse(err, errno, "cannot stat %.200s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return refuse(err, EINVAL, "%.200s is not a regular file", path);
-    buf = malloc(cap);
     if (!buf)
-        return refuse(err, ENOMEM, "no memory to read %.200s", path);
-    n = read_up_to(fd, buf, cap);
+        return refuse(err, ENOMEM, "no memory to read %.200s", f->shown);
+    n = read_up_to(f->fd, buf, cap);
     if (n < 0)
-        r = refuse(err, (int)-n, "cannot read %.200s: %s", path, strerror((int)-n));
+        r = refuse(err, (int)-n, "cannot read %.200s: %s", f->shown, strerror((int)-n));
     else if (n > JSCAN_CONFIG_MAX)
         r = refuse(err, EINVAL,
-                   "%.200s is larger than %d bytes: that is no LeRobot config", path,
+                   "%.200s is larger than %d bytes: that is no LeRobot config", f->shown,
                    JSCAN_CONFIG_MAX);
-    else if ((*out = jscan_parse(buf, (size_t)n, JSCAN_CONFIG_DEPTH, path, err)))
-        r = 0;
+    else if ((*out = jscan_parse(buf, (size_t)n, JSCAN_CONFIG_DEPTH, f->shown, err)))
+        r = sha256 ? digest_of(buf, (size_t)n, sha256, err) : 0;
     free(buf);
+    return r;
+}
+
+// Of a file that place_open tried to open with the result r.
+static int load_opened(json_t **out, const struct place_file *f, int r, char *sha256,
+                       struct policy_error *err)
+{
+    *out = NULL;
+    if (r == 0) {
+        r = load(out, f, sha256, err);
+        close(f->fd);
+    }
+    if (r < 0) {
+        json_decref(*out);
+        *out = NULL;
+    }
     return r;
 }
 
 int jscan_load(json_t **out, const char *path, struct policy_error *err)
 {
-    // O_NONBLOCK: opening a FIFO that somebody put there must not hang the start.
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    int r;
+    struct place_file f;
+    int r = place_open_path(&f, path, err);
 
-    *out = NULL;
-    if (fd < 0)
-        return refuse(err, errno, "cannot open %.200s: %s", path, strerror(errno));
-    r = load_fd(out, fd, path, err);
-    close(fd);
-    return r;
+    return load_opened(out, &f, r, NULL, err);
+}
+
+int jscan_load_at(json_t **out, const struct place *place, const char *file, char *sha256,
+                  struct policy_error *err)
+{
+    struct place_file f;
+    int r = place_open(&f, place, file, err);
+
+    return load_opened(out, &f, r, sha256, err);
 }

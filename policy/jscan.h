@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "policy/policy.h"
+#include "policy/place.h"
 
 #define JSCAN_CONFIG_MAX \
     (1024 * 1024)             // bytes of a config.json; real ones have 2 to 10 KiB
@@ -25,5 +25,10 @@ json_t *jscan_parse(const char *text, size_t n, int max_depth, const char *what,
 // Reads and parses a regular file of at most JSCAN_CONFIG_MAX bytes. *out is the caller's to
 // json_decref. 0, -ENOENT (err filled too), or another -errno.
 int jscan_load(json_t **out, const char *path, struct policy_error *err);
+
+// The same of a file of a checkpoint. sha256 (POLICY_DIGEST_HEX bytes, or NULL) is what its
+// bytes hash to.
+int jscan_load_at(json_t **out, const struct place *place, const char *file, char *sha256,
+                  struct policy_error *err);
 
 #endif

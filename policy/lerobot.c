@@ -35,9 +35,9 @@ static void side_close(struct side *s)
     st_close(s->f);
 }
 
-static int open_state_file(struct side *s, const char *dir, struct policy_error *err)
+static int open_state_file(struct side *s, const struct place *place,
+                           struct policy_error *err)
 {
-    char path[640];
     int r;
 
     if (!s->processor.state_file[0]) {
@@ -45,8 +45,7 @@ static int open_state_file(struct side *s, const char *dir, struct policy_error 
             s->processor.file; // which then is where statistics are missing from
         return 0;
     }
-    snprintf(path, sizeof path, "%.500s/%s", dir, s->processor.state_file);
-    r = st_open(&s->f, path, err);
+    r = st_open_at(&s->f, place, s->processor.state_file, err);
     if (r < 0)
         return refuse_more(err, -r, "; %s names it: copy it from the original checkpoint",
                            s->processor.file);
@@ -75,14 +74,15 @@ static int lost_side(const struct lr_config *c, const char *file, bool post,
 }
 
 static int open_sides(struct side *pre, struct side *post, struct lerobot_checkpoint *c,
-                      const char *tag, struct policy_error *err)
+                      const struct place *place, const char *tag,
+                      struct policy_error *err)
 {
     struct lr_priv *p = c->priv;
     struct side *side[2] = {pre, post};
-    int r = lr_processor_read(&pre->processor, c->dir, false, &p->config, err);
+    int r = lr_processor_read(&pre->processor, place, false, &p->config, err);
 
     if (r == 0)
-        r = lr_processor_read(&post->processor, c->dir, true, &p->config, err);
+        r = lr_processor_read(&post->processor, place, true, &p->config, err);
     for (int i = 0; r == 0 && i < 2; i++) {
         struct side *s = side[i];
 
@@ -95,7 +95,7 @@ static int open_sides(struct side *pre, struct side *post, struct lerobot_checkp
         if (s->processor.present) {
             s->source =
                 (struct lr_source){.processor = &s->processor, .prefix = "", .tag = tag};
-            r = open_state_file(s, c->dir, err);
+            r = open_state_file(s, place, err);
         } else if (side[!i]->processor.present) {
             r = lost_side(&p->config, s->processor.file, i == 1, err);
         }
@@ -138,11 +138,11 @@ static void describe_format(struct lerobot_checkpoint *c, const struct side *pre
                                       : "statistics in model.safetensors");
 }
 
-static int read_statistics(struct lerobot_checkpoint *c, const char *tag,
-                           struct policy_error *err)
+static int read_statistics(struct lerobot_checkpoint *c, const struct place *place,
+                           const char *tag, struct policy_error *err)
 {
     struct side pre = {0}, post = {0};
-    int r = open_sides(&pre, &post, c, tag, err);
+    int r = open_sides(&pre, &post, c, place, tag, err);
 
     if (r == 0)
         r = build_norms(c, &pre, &post, err);
@@ -153,7 +153,8 @@ static int read_statistics(struct lerobot_checkpoint *c, const char *tag,
     return r;
 }
 
-static int open_weights(struct lerobot_checkpoint *c, struct policy_error *err)
+static int open_weights(struct lerobot_checkpoint *c, const struct place *place,
+                        struct policy_error *err)
 {
     struct lr_priv *p = c->priv;
     char path[640];
@@ -165,8 +166,7 @@ static int open_weights(struct lerobot_checkpoint *c, struct policy_error *err)
             err, EINVAL,
             "the checkpoint is a LoRA adapter (adapter_model.safetensors): merge it "
             "into its base model and save that");
-    snprintf(path, sizeof path, "%.511s/model.safetensors", c->dir);
-    r = st_open(&c->weights, path, err);
+    r = st_open_at(&c->weights, place, "model.safetensors", err);
     if (r == -ENOENT)
         return refuse_more(
             err, ENOENT,
@@ -192,8 +192,8 @@ static void copy_config(struct lerobot_checkpoint *c, const struct lr_config *f)
     c->action_dim = lr_feature_width(&f->action);
 }
 
-int lerobot_open(struct lerobot_checkpoint **out, const char *dir, const char *stats_tag,
-                 struct policy_error *err)
+int lerobot_open_at(struct lerobot_checkpoint **out, const struct place *place,
+                    const char *stats_tag, struct policy_error *err)
 {
     struct lerobot_checkpoint *c = calloc(1, sizeof *c);
     struct lr_priv *p = calloc(1, sizeof *p);
@@ -203,25 +203,31 @@ int lerobot_open(struct lerobot_checkpoint **out, const char *dir, const char *s
     if (!c || !p) {
         free(c);
         free(p);
-        return refuse(err, ENOMEM, "no memory to open %.200s", dir);
+        return refuse(err, ENOMEM, "no memory to open %.200s", place->dir);
     }
     c->priv = p;
-    if ((size_t)snprintf(c->dir, sizeof c->dir, "%s", dir) >= sizeof c->dir)
-        r = refuse(err, ENAMETOOLONG, "the path %.200s... is longer than %zu bytes", dir,
-                   sizeof c->dir - 1);
+    if ((size_t)snprintf(c->dir, sizeof c->dir, "%s", place->dir) >= sizeof c->dir)
+        r = refuse(err, ENAMETOOLONG, "the path %.200s... is longer than %zu bytes",
+                   place->dir, sizeof c->dir - 1);
     if (r == 0)
-        r = lr_config_read(&p->config, dir, err);
+        r = lr_config_read(&p->config, place, c->config_sha256, err);
     if (r == 0) {
         copy_config(c, &p->config);
-        r = open_weights(c, err);
+        r = open_weights(c, place, err);
     }
     if (r == 0)
-        r = read_statistics(c, stats_tag && *stats_tag ? stats_tag : NULL, err);
+        r = read_statistics(c, place, stats_tag && *stats_tag ? stats_tag : NULL, err);
     if (r < 0)
         lerobot_close(c);
     else
         *out = c;
     return r;
+}
+
+int lerobot_open(struct lerobot_checkpoint **out, const char *dir, const char *stats_tag,
+                 struct policy_error *err)
+{
+    return lerobot_open_at(out, &(struct place){.dir = dir}, stats_tag, err);
 }
 
 void lerobot_close(struct lerobot_checkpoint *c)
@@ -243,14 +249,29 @@ void lerobot_close(struct lerobot_checkpoint *c)
     free(c);
 }
 
-int lerobot_tensor(const struct lerobot_checkpoint *c, const char *name, int rank,
-                   const int *shape, float *dst, struct policy_error *err)
+int lerobot_want(const struct lerobot_checkpoint *c, const char *name, int rank,
+                 const int *shape, float *dst, struct st_want *out,
+                 struct policy_error *err)
 {
     const struct lr_priv *p = c->priv;
     struct lr_name *e;
+    size_t n = 1;
     int r = lr_tensor_check(&p->names, name, rank, shape, &e, err);
 
-    if (r < 0)
-        return r;
-    return st_read_f32(c->weights, e->tensor, dst, (size_t)st_elements(e->tensor), err);
+    for (int i = 0; i < rank; i++)
+        n *= (size_t)shape[i];
+    if (r == 0)
+        *out = (struct st_want){e->tensor, dst, n};
+    return r;
+}
+
+int lerobot_tensor(const struct lerobot_checkpoint *c, const char *name, int rank,
+                   const int *shape, float *dst, struct policy_error *err)
+{
+    struct st_want w = {0};
+    int r = lerobot_want(c, name, rank, shape, dst, &w, err);
+
+    return r < 0 ? r
+                 : st_read_f32(c->weights, w.tensor, dst, (size_t)st_elements(w.tensor),
+                               err);
 }

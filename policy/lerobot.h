@@ -41,6 +41,7 @@ struct lerobot_act {
 struct lerobot_checkpoint {
     char dir[512];
     char format[96]; // for people: era and source of statistics
+    char config_sha256[POLICY_DIGEST_HEX];
     struct lerobot_act act;
     int n_cameras;
     struct lerobot_camera camera[POLICY_MAX_CAMERAS]; // order of config.json
@@ -60,11 +61,27 @@ struct lerobot_checkpoint {
 // model.safetensors missing), -EINVAL (refused), -ENOMEM, -EIO.
 int lerobot_open(struct lerobot_checkpoint **out, const char *dir, const char *stats_tag,
                  struct policy_error *err);
+// The same from a place with its own name and rules.
+int lerobot_open_at(struct lerobot_checkpoint **out, const struct place *place,
+                    const char *stats_tag, struct policy_error *err);
 void lerobot_close(struct lerobot_checkpoint *c); // NULL is fine
 
 // Reads the tensor `name` (as LeRobot calls it, without `._orig_mod`) of exactly this shape
 // into dst, as float32, finite. 0 or -errno with err filled (names the tensor).
 int lerobot_tensor(const struct lerobot_checkpoint *c, const char *name, int rank,
                    const int *shape, float *dst, struct policy_error *err);
+
+// The same, but only noted in *out, for st_read_wanted over c->weights.
+int lerobot_want(const struct lerobot_checkpoint *c, const char *name, int rank,
+                 const int *shape, float *dst, struct st_want *out,
+                 struct policy_error *err);
+
+// SHA-256 of the constants by which observations are normalised and actions brought back, as
+// they are used. For each feature in the order state, environment, action, cameras (as in
+// config.json), as far as there is one: its values' count n as 4 bytes, little endian, the name
+// of its mode with the final 0, then sub, div, mul, add, pre, half, range and base (n float32
+// each, little endian; see normalize.h). 0 or -errno with err filled.
+int lerobot_digest_statistics(const struct lerobot_checkpoint *c,
+                              char sha256[POLICY_DIGEST_HEX], struct policy_error *err);
 
 #endif

@@ -224,36 +224,35 @@ int lr_config_parse(struct lr_config *out, const json_t *root, struct policy_err
 }
 
 // The commonest mistake is one directory too high: LeRobot's output directory, or a step's.
-static int missing_config(const char *dir, struct policy_error *err)
+static int missing_config(const struct place *p, struct policy_error *err)
 {
     static const char *const below[] = {"pretrained_model",
                                         "checkpoints/last/pretrained_model"};
+    const char *shown = p->shown ? p->shown : p->dir;
     char path[640];
 
     for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
-        snprintf(path, sizeof path, "%.500s/%s/config.json", dir, below[i]);
+        snprintf(path, sizeof path, "%.500s/%s/config.json", p->dir, below[i]);
         if (access(path, F_OK) == 0)
             return refuse(err, ENOENT,
-                          "%.200s has no config.json: did you mean %.200s/%s?", dir, dir,
-                          below[i]);
+                          "%.200s has no config.json: did you mean %.200s/%s?", shown,
+                          shown, below[i]);
     }
     return refuse(
         err, ENOENT,
         "%.200s has no config.json: point at the pretrained_model directory of a "
         "LeRobot checkpoint",
-        dir);
+        shown);
 }
 
-int lr_config_read(struct lr_config *out, const char *dir, struct policy_error *err)
+int lr_config_read(struct lr_config *out, const struct place *place, char *sha256,
+                   struct policy_error *err)
 {
-    char path[640];
     json_t *root;
-    int r;
+    int r = jscan_load_at(&root, place, "config.json", sha256, err);
 
-    snprintf(path, sizeof path, "%.511s/config.json", dir);
-    r = jscan_load(&root, path, err);
     if (r == -ENOENT)
-        return missing_config(dir, err);
+        return missing_config(place, err);
     if (r < 0)
         return r;
     r = lr_config_parse(out, root, err);

@@ -33,8 +33,10 @@ struct lr_config {
     struct lr_feature state, env, action;
 };
 
-// Reads and validates dir/config.json. plain. 0 or -errno with err filled.
-int lr_config_read(struct lr_config *out, const char *dir, struct policy_error *err);
+// Reads and validates config.json; sha256 (POLICY_DIGEST_HEX bytes, or NULL) is what it hashes
+// to. plain. 0 or -errno with err filled.
+int lr_config_read(struct lr_config *out, const struct place *place, char *sha256,
+                   struct policy_error *err);
 // The same from a parsed object. plain.
 int lr_config_parse(struct lr_config *out, const json_t *root, struct policy_error *err);
 

@@ -172,16 +172,14 @@ static int read_steps(struct lr_processor *p, const struct lr_config *c, bool po
     return 0;
 }
 
-int lr_processor_read(struct lr_processor *out, const char *dir, bool post,
+int lr_processor_read(struct lr_processor *out, const struct place *place, bool post,
                       const struct lr_config *config, struct policy_error *err)
 {
-    char path[640];
     int r;
 
     *out = (struct lr_processor){.file = post ? "policy_postprocessor.json"
                                               : "policy_preprocessor.json"};
-    snprintf(path, sizeof path, "%.511s/%s", dir, out->file);
-    r = jscan_load(&out->root, path, err);
+    r = jscan_load_at(&out->root, place, out->file, NULL, err);
     if (r == -ENOENT)
         return 0;
     out->present = r == 0;

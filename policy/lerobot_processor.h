@@ -21,10 +21,10 @@ struct lr_processor {
     const json_t *only;     // normalize_observation_keys, or NULL
 };
 
-// Reads dir/policy_preprocessor.json, or the postprocessor with `post`. A file that does not
+// Reads policy_preprocessor.json, or the postprocessor with `post`. A file that does not
 // exist is no error: present is false. *out is the caller's to lr_processor_close, on failure
 // too. 0 or -errno with err filled.
-int lr_processor_read(struct lr_processor *out, const char *dir, bool post,
+int lr_processor_read(struct lr_processor *out, const struct place *place, bool post,
                       const struct lr_config *config, struct policy_error *err);
 void lr_processor_close(struct lr_processor *p);
 

@@ -3,7 +3,8 @@
 // daemon sees of it.
 //
 //   plain:  policy_load, policy_describe, policy_free
-//   infer:  policy_infer (no allocation, no lock but OpenBLAS's own uncontended ones, no log)
+//   infer:  policy_infer (no allocation, no log; no lock but OpenBLAS's own around its table of
+//           buffers, which only a loader beside it ever holds as well, for some 50 ns)
 #ifndef ACTD_POLICY_H
 #define ACTD_POLICY_H
 
@@ -11,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define POLICY_MAX_CAMERAS 16
-#define POLICY_NAME_MAX    128
+#include "policy/policy_info.h"
 
 struct policy; // opaque: weights, working memory and compute threads
 
@@ -31,43 +31,18 @@ struct policy_options {
     int threads;               // compute threads, the caller's included; 0 means 1
     uint64_t cpu_mask;         // cores the pool's threads may use, bit per core; 0 = any
     enum policy_resize resize; // for frames that are not the checkpoint's size
-    const char *stats_tag; // which group of statistics, where a checkpoint has several
-};
+    const char *stats_tag;     // which group of statistics, if there are several
 
-struct policy_camera {
-    char key[POLICY_NAME_MAX]; // "observation.images.front"
-    int height, width;         // pixels, as trained
-};
-
-// Statistics of one feature as stored; NULL where the checkpoint has none. Each points to
-// `n` floats owned by the policy.
-struct policy_stats {
-    int n;
-    const float *mean, *std, *min, *max;
-};
-
-struct policy_info {
-    char type[16];     // "act"
-    char format[96];   // which era wrote it and where its statistics came from
-    char backbone[16]; // "resnet18", "" without cameras
-    int n_cameras;
-    struct policy_camera camera[POLICY_MAX_CAMERAS];
-    int state_dim;  // S
-    int env_dim;    // E, 0 without environment state
-    int action_dim; // A
-    int chunk_size; // C, rows per inference
-    int n_action_steps;
-    bool has_ensemble_coeff;
-    float ensemble_coeff; // temporal ensembling as trained or configured
-    char norm_state[16], norm_action[16], norm_visual[16]; // normalisation modes by name
-    struct policy_stats state, action;                     // (S), (A)
-    int dim_model, n_heads, dim_feedforward, n_encoder_layers, n_decoder_layers;
-    bool pre_norm;
-    uint64_t parameters;     // values used at inference
-    size_t weight_bytes;     // of the arena, weights as laid out for the kernels
-    size_t activation_bytes; // of the arena, working memory
-    int threads;
-    char blas_core[32]; // OpenBLAS's name for the kernels in use
+    // For a checkpoint that is to take over from another while that one works: share this
+    // one's compute threads (threads and cpu_mask are then its own). Whatever loading computes
+    // runs on the calling thread alone, each share in turn, with the same bits; so `beside` may
+    // go on inferring on its own thread. Afterwards the two must not infer at the same time.
+    // `beside` must live until policy_load returns, and no longer.
+    struct policy *beside;
+    bool strict_files; // no symbolic link, no file that others may write (place.h)
+    bool skip_golden;  // do not compare with golden.safetensors: for who writes a new one
+    const char *name;  // what sentences call the checkpoint; NULL = its path
+    const _Atomic bool *cancel; // looked at between tensors: -ECANCELED; NULL = never
 };
 
 // One camera frame: RGB, 8 bits a channel, rows `stride` bytes apart. Not copied, only read.
@@ -83,9 +58,11 @@ struct policy_observation {
 };
 
 // Loads and validates everything, runs one warm-up inference, locks its memory if it may.
-// plain. On success *out is the caller's to policy_free. Returns 0 or -errno with err filled:
-// -ENOENT file missing, -EINVAL refused, -ENOMEM, -EIO, -ESTALE a file changed or was cut
-// short while it was read, or what else open and read say (-EACCES: not ours to read).
+// In the order that makes a refusal cheap: names, owners, config, header, manifest, statistics,
+// sizes, then memory and weights. plain. On success *out is the caller's to policy_free.
+// Returns 0 or -errno with err filled: -ENOENT file missing, -EINVAL refused, -ELOOP a symbolic
+// link with strict_files, -ENOMEM, -EIO, -ESTALE a file changed or was cut short while it was
+// read, -ECANCELED, or what else open and read say (-EACCES: not ours to read).
 int policy_load(struct policy **out, const char *dir, const struct policy_options *opt,
                 struct policy_error *err);
 

@@ -36,6 +36,8 @@ struct pool {
     void *arg;
     bool stop;
     int threads, started;
+    bool serial;
+    atomic_int owners;
     struct worker worker[POOL_MAX_THREADS];
 };
 
@@ -114,6 +116,8 @@ void pool_run(struct pool *p, pool_task task, void *arg)
     if (p->started)
         publish(p);
     task(arg, 0, p->threads);
+    for (int i = 1; p->serial && i < p->threads; i++)
+        task(arg, i, p->threads);
     while ((left = atomic_load_explicit(&p->pending, memory_order_acquire)) != 0)
         wait_change(&p->pending, left, &p->caller_sleeps);
 }
@@ -164,35 +168,56 @@ static int start_workers(struct pool *p, const pthread_attr_t *attr)
     return rc ? rc : restored;
 }
 
-int pool_start(struct pool **out, int threads, uint64_t cpu_mask)
+static int allocate(struct pool **out, int threads)
 {
-    pthread_attr_t attr;
     *out = NULL;
     if (threads < 1 || threads > POOL_MAX_THREADS)
         return -EINVAL;
     struct pool *p = aligned_alloc(64, (sizeof *p + 63) / 64 * 64);
     if (!p)
         return -ENOMEM;
-    *p = (struct pool){.threads = threads};
-    int rc = pthread_attr_init(&attr);
-    if (rc)
-        goto out;
-    rc = set_attributes(&attr, cpu_mask);
-    if (rc == 0)
-        rc = start_workers(p, &attr);
-    pthread_attr_destroy(&attr);
-out:
-    if (rc) {
-        pool_stop(p);
-        return -rc;
-    }
+    *p = (struct pool){.threads = threads, .owners = 1};
     *out = p;
     return 0;
 }
 
+int pool_start(struct pool **out, int threads, uint64_t cpu_mask)
+{
+    pthread_attr_t attr;
+    int rc = allocate(out, threads);
+    if (rc)
+        return rc;
+    rc = pthread_attr_init(&attr);
+    if (rc == 0) {
+        rc = set_attributes(&attr, cpu_mask);
+        if (rc == 0)
+            rc = start_workers(*out, &attr);
+        pthread_attr_destroy(&attr);
+    }
+    if (rc) {
+        pool_stop(*out);
+        *out = NULL;
+    }
+    return -rc;
+}
+
+int pool_start_serial(struct pool **out, int threads)
+{
+    int rc = allocate(out, threads);
+    if (rc == 0)
+        (*out)->serial = true;
+    return rc;
+}
+
+struct pool *pool_hold(struct pool *p)
+{
+    atomic_fetch_add(&p->owners, 1);
+    return p;
+}
+
 void pool_stop(struct pool *p)
 {
-    if (!p)
+    if (!p || atomic_fetch_sub(&p->owners, 1) > 1)
         return;
     p->stop = true;
     if (p->started)

@@ -11,6 +11,10 @@
 // no processor. There is no queue and no stealing: a task divides its work by worker
 // number, so the same thread count always gives the same split and the same bits.
 //
+// A pool may have several owners (two policies that never infer at the same time share
+// one), and a serial pool has no threads at all: it does every share on the caller, in turn,
+// with the same split and so the same bits. No task may therefore wait for another share.
+//
 // Worker threads are SCHED_OTHER whatever their creator is (a FIFO creator must not lend
 // its priority to seconds of arithmetic), block all signals and are named actd-pool-N.
 #ifndef ACTD_POOL_H
@@ -23,13 +27,22 @@
 
 struct pool;
 
-// A share of the work: number `worker` of `workers`. infer; must not call pool_run.
+// A share of the work: number `worker` of `workers`. infer; must not call pool_run and must
+// not wait for another share.
 typedef void (*pool_task)(void *arg, int worker, int workers);
 
 // Starts threads - 1 workers, which may run on the cores of cpu_mask only (0 = any).
 // *out is the caller's to pool_stop. plain. 0, -EINVAL for a count outside
 // 1..POOL_MAX_THREADS or a mask without a usable core, -ENOMEM, -EAGAIN.
 int pool_start(struct pool **out, int threads, uint64_t cpu_mask);
+
+// The same without threads: pool_run does the shares 0 to threads - 1 one after the other on
+// the calling thread. *out is the caller's to pool_stop. plain. 0, -EINVAL, -ENOMEM.
+int pool_start_serial(struct pool **out, int threads);
+
+// One owner more, who owes a pool_stop. plain; the pool must have an owner already, who keeps
+// it meanwhile. Returns p.
+struct pool *pool_hold(struct pool *p);
 
 // Runs task on all threads, this one included, and waits for all. infer; one caller at a
 // time; allocates nothing. What the caller wrote before is visible to the task, and what
@@ -38,7 +51,7 @@ void pool_run(struct pool *p, pool_task task, void *arg);
 
 int pool_threads(const struct pool *p);
 
-// Joins the workers and frees the pool. plain. NULL is fine.
+// One owner less; the last one joins the workers and frees the pool. plain. NULL is fine.
 void pool_stop(struct pool *p);
 
 // The share [*begin, *end) of n units that `worker` of `workers` takes: contiguous,

@@ -7,7 +7,6 @@
 #include "policy/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,9 +75,11 @@ static int read_header(struct st_file *f, struct policy_error *err)
                       "%s claims a header of %" PRIu64 " bytes but has only %" PRIu64
                       ": %s",
                       f->name, n, size, remedy);
-    text = malloc(n + 1);
-    if (!text)
+    f->head = malloc(sizeof le + n);
+    if (!f->head)
         return refuse(err, ENOMEM, "no memory for the header of %s", f->name);
+    memcpy(f->head, le, sizeof le);
+    text = f->head + sizeof le;
     len = (size_t)n;
     r = st_pread(f, text, len, sizeof le, err);
     while (len > 0 && text[len - 1] == ' ') // the only padding that all readers agree on
@@ -91,7 +92,6 @@ static int read_header(struct st_file *f, struct policy_error *err)
         r = -EINVAL;
     f->data_offset = sizeof le + n;
     f->data_bytes = size - f->data_offset;
-    free(text);
     return r;
 }
 
@@ -281,32 +281,10 @@ static int read_metadata(struct st_file *f, struct policy_error *err)
     return 0;
 }
 
-static int open_regular(struct st_file *f, const char *path, struct policy_error *err)
+static int read_all(struct st_file *f, struct policy_error *err)
 {
-    // O_NONBLOCK: opening a FIFO that somebody put there must not hang the start.
-    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (f->fd < 0)
-        return refuse(err, errno, "cannot open %s: %s", f->name, strerror(errno));
-    if (fstat(f->fd, &f->stat) < 0)
-        return refuse(err, errno, "cannot stat %s: %s", f->name, strerror(errno));
-    if (!S_ISREG(f->stat.st_mode))
-        return refuse(err, EINVAL, "%s is not a regular file", f->name);
-    return 0;
-}
+    int r = read_header(f, err);
 
-int st_open(struct st_file **out, const char *path, struct policy_error *err)
-{
-    struct st_file *f = calloc(1, sizeof *f);
-    int r;
-
-    *out = NULL;
-    if (!f)
-        return refuse(err, ENOMEM, "no memory to open %.200s", path);
-    f->fd = -1;
-    snprintf(f->name, sizeof f->name, "%s", path);
-    r = open_regular(f, path, err);
-    if (r == 0)
-        r = read_header(f, err);
     if (r == 0)
         r = read_entries(f, err);
     if (r == 0)
@@ -315,11 +293,43 @@ int st_open(struct st_file **out, const char *path, struct policy_error *err)
         r = read_metadata(f, err);
     if (r == 0)
         r = st_unchanged(f, err);
+    return r;
+}
+
+// With a place, `file` is a name in it; without, a path.
+static int open_file(struct st_file **out, const struct place *place, const char *file,
+                     struct policy_error *err)
+{
+    struct st_file *f = calloc(1, sizeof *f);
+    struct place_file opened;
+    int r;
+
+    *out = NULL;
+    if (!f)
+        return refuse(err, ENOMEM, "no memory to open %.200s", file);
+    r = place ? place_open(&opened, place, file, err)
+              : place_open_path(&opened, file, err);
+    f->fd = opened.fd;
+    f->stat = opened.stat;
+    memcpy(f->name, opened.shown, sizeof f->name);
+    if (r == 0)
+        r = read_all(f, err);
     if (r < 0)
         st_close(f);
     else
         *out = f;
     return r;
+}
+
+int st_open(struct st_file **out, const char *path, struct policy_error *err)
+{
+    return open_file(out, NULL, path, err);
+}
+
+int st_open_at(struct st_file **out, const struct place *place, const char *file,
+               struct policy_error *err)
+{
+    return open_file(out, place, file, err);
 }
 
 void st_close(struct st_file *f)
@@ -329,6 +339,7 @@ void st_close(struct st_file *f)
     if (f->fd >= 0)
         close(f->fd);
     json_decref(f->header);
+    free(f->head);
     free(f->alias);
     free(f->by_name);
     free(f->tensor);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/policy.h"
+#include "policy/place.h"
 
 #define ST_MAX_RANK    8
 #define ST_MAX_NAME    256 // bytes of a tensor's name
@@ -55,6 +55,9 @@ struct st_file;
 // they lead to must be a regular file. *out is the caller's to st_close. 0 or -errno with err
 // filled: -ENOENT no such file, -EINVAL refused, -EIO, -ENOMEM.
 int st_open(struct st_file **out, const char *path, struct policy_error *err);
+// The same for a file of a checkpoint, by its rules.
+int st_open_at(struct st_file **out, const struct place *place, const char *file,
+               struct policy_error *err);
 void st_close(struct st_file *f); // NULL is fine
 
 size_t st_count(const struct st_file *f);
@@ -84,6 +87,27 @@ int st_read_f32(struct st_file *f, const struct st_tensor *t, float *dst, size_t
 // The same without the check for finite values (statistics report infinities themselves).
 int st_read_f32_raw(struct st_file *f, const struct st_tensor *t, float *dst, size_t n,
                     struct policy_error *err);
+
+// Reads a tensor's bytes as they are: n equal to its nbytes. Errors as st_read_f32.
+int st_read_bytes(struct st_file *f, const struct st_tensor *t, void *dst, size_t n,
+                  struct policy_error *err);
+
+// A tensor and where its values are wanted, as float32: dst holds n, which must be the number
+// that the tensor has.
+struct st_want {
+    const struct st_tensor *tensor;
+    float *dst;
+    size_t n;
+};
+
+// Reads the whole file once, in its own order, whatever order things are wanted in: each block
+// goes to where it is wanted, is looked through for values that are not finite and is hashed
+// while it is still in the cache. sha256 is that of the file, of the very bytes that were used;
+// what nobody wants is read for it too. Sorts `want`. cancel may be NULL.
+// 0 or -errno with err filled: as st_read_f32, -ECANCELED.
+int st_read_wanted(struct st_file *f, struct st_want *want, size_t n,
+                   const _Atomic bool *cancel, char sha256[POLICY_DIGEST_HEX],
+                   struct policy_error *err);
 
 const char *st_dtype_name(enum st_dtype d);
 

@@ -18,16 +18,24 @@ struct st_file {
     struct stat stat;     // as found at the start of st_open
     uint64_t data_offset; // bytes from the start of the file
     uint64_t data_bytes;
+    char *head;     // (data_offset) length and header as read, for the file's digest
     json_t *header; // owns every name
     size_t count;
     struct st_tensor *tensor;         // (count) order of the data section
     const struct st_tensor **by_name; // (count)
     size_t n_aliases;
     struct st_alias *alias; // (n_aliases)
-    char name[200];         // path, for sentences
+    char name[PLACE_NAME];  // for sentences
 };
 
 size_t st_dtype_bytes(enum st_dtype d);
+
+// n values at src, not aligned, to float32. False for a dtype that holds no numbers we read.
+bool st_convert(enum st_dtype dtype, const char *src, float *dst, size_t n);
+
+// The sentence for a value that is not finite. -EINVAL.
+int st_not_finite(const struct st_file *f, const struct st_tensor *t, size_t index,
+                  struct policy_error *err);
 
 // Reads n bytes at offset. 0 or -errno with err filled.
 int st_pread(const struct st_file *f, void *dst, size_t n, uint64_t offset,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "policy/finite.h"
 #include "policy/refuse.h"
 #include "policy/safetensors_priv.h"
 
@@ -60,17 +61,16 @@ static float from_bf16(uint16_t h)
     return v;
 }
 
+// Moved into float32's place, exponent and mantissa are off by exactly 2^112, subnormals too.
 static float from_f16(uint16_t h)
 {
-    int exponent = h >> 10 & 31, mantissa = h & 1023;
+    uint32_t bits = (uint32_t)(h & 0x7fff) << 13;
     float v;
 
-    if (exponent == 31)
-        v = mantissa ? NAN : INFINITY;
-    else if (exponent == 0)
-        v = ldexpf((float)mantissa, -24); // subnormal, or zero
-    else
-        v = ldexpf((float)(mantissa | 1024), exponent - 25);
+    memcpy(&v, &bits, sizeof v);
+    v *= 0x1p112f;
+    if ((h & 0x7c00) == 0x7c00)
+        v = h & 1023 ? NAN : INFINITY;
     return h & 0x8000 ? -v : v;
 }
 
@@ -85,7 +85,7 @@ static float from_f16(uint16_t h)
     } while (0)
 
 // n values at src to float32. False for a dtype that holds no numbers we read.
-static bool convert(enum st_dtype dtype, const char *src, float *dst, size_t n)
+bool st_convert(enum st_dtype dtype, const char *src, float *dst, size_t n)
 {
     switch (dtype) {
     case ST_F16:
@@ -139,7 +139,7 @@ static int read_converted(const struct st_file *f, const struct st_tensor *t, fl
 
         if (r < 0)
             return r;
-        convert(t->dtype, block, dst + done / width, n / width);
+        st_convert(t->dtype, block, dst + done / width, n / width);
         done += n;
     }
     return 0;
@@ -154,7 +154,7 @@ int st_read_f32_raw(struct st_file *f, const struct st_tensor *t, float *dst, si
         return refuse(err, EINVAL,
                       "tensor '%.100s' of %s has %" PRIu64 " values, not %zu", t->name,
                       f->name, st_elements(t), n);
-    if (t->dtype != ST_F32 && !convert(t->dtype, NULL, NULL, 0))
+    if (t->dtype != ST_F32 && !st_convert(t->dtype, NULL, NULL, 0))
         return refuse(
             err, EINVAL,
             "tensor '%.100s' of %s is stored as %s: save it as F32, F16 or BF16", t->name,
@@ -169,17 +169,34 @@ int st_read_f32_raw(struct st_file *f, const struct st_tensor *t, float *dst, si
     return r;
 }
 
+int st_not_finite(const struct st_file *f, const struct st_tensor *t, size_t index,
+                  struct policy_error *err)
+{
+    return refuse(err, EINVAL,
+                  "tensor '%.100s' of %s holds a value that is not finite at index %zu: "
+                  "the training diverged, use an earlier checkpoint",
+                  t->name, f->name, index);
+}
+
 int st_read_f32(struct st_file *f, const struct st_tensor *t, float *dst, size_t n,
                 struct policy_error *err)
 {
     int r = st_read_f32_raw(f, t, dst, n, err);
+    size_t good = r == 0 ? finite_prefix(dst, n) : n;
 
-    for (size_t i = 0; r == 0 && i < n; i++)
-        if (!isfinite(dst[i]))
-            r = refuse(
-                err, EINVAL,
-                "tensor '%.100s' of %s holds a value that is not finite at index %zu: "
-                "the training diverged, use an earlier checkpoint",
-                t->name, f->name, i);
-    return r;
+    return good < n ? st_not_finite(f, t, good, err) : r;
+}
+
+int st_read_bytes(struct st_file *f, const struct st_tensor *t, void *dst, size_t n,
+                  struct policy_error *err)
+{
+    int r;
+
+    if (n != t->nbytes)
+        return refuse(err, EINVAL, "tensor '%.100s' of %s has %" PRIu64 " bytes, not %zu",
+                      t->name, f->name, t->nbytes, n);
+    r = st_unchanged(f, err);
+    if (r == 0)
+        r = st_pread(f, dst, n, f->data_offset + t->begin, err);
+    return r == 0 ? st_unchanged(f, err) : r;
 }

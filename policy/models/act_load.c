@@ -275,12 +275,12 @@ void act_build_state(struct act *m, struct build *b)
 // n sines and cosines of one coordinate, `at` of `extent`: the coordinate runs from just
 // above 0 to 2 pi, pair j turns at 10000^(-2j/n). In double; torch computes the same in
 // float32, which differs by less than 1e-6.
-static void sine_embedding(int at, int extent, int n, float *out)
+static void sine_embedding(int at, int extent, int n, const double *period, float *out)
 {
     const double two_pi = 6.283185307179586;
     double angle = two_pi * (at + 1) / (extent + 1e-6);
     for (int j = 0; j < n / 2; j++) {
-        double a = angle / pow(10000.0, 2.0 * j / n);
+        double a = angle / period[j];
         out[2 * j] = (float)sin(a);
         out[2 * j + 1] = (float)cos(a);
     }
@@ -291,14 +291,18 @@ static void sine_embedding(int at, int extent, int n, float *out)
 static void fill_positions(const struct act *m, float *p)
 {
     size_t d = (size_t)m->c.dim;
+    double period[MAX_SIZE / 4]; // the same for all pixels: pow was half of the work
+    int n = m->c.dim / 2;
+    for (int j = 0; j < n / 2; j++)
+        period[j] = pow(10000.0, 2.0 * j / n);
     memcpy(p, m->w.vector_pos, (size_t)m->c.vector_tokens * d * sizeof *p);
     for (int i = 0; i < m->c.n_cameras; i++) {
         const struct act_camera *cam = &m->c.camera[i];
         float *row = p + (size_t)cam->first_token * d;
         for (int y = 0; y < cam->feature_height; y++)
             for (int x = 0; x < cam->feature_width; x++, row += d) {
-                sine_embedding(y, cam->feature_height, m->c.dim / 2, row);
-                sine_embedding(x, cam->feature_width, m->c.dim / 2, row + d / 2);
+                sine_embedding(y, cam->feature_height, n, period, row);
+                sine_embedding(x, cam->feature_width, n, period, row + d / 2);
             }
     }
 }

@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "policy/finite.h"
+#include "policy/memory.h"
 #include "policy/refuse.h"
 
 #define BATCH_NORM_EPS 1e-5 // torchvision's FrozenBatchNorm2d, inside the square root
@@ -36,11 +39,14 @@ static size_t count(int rank, const int *shape)
     return n;
 }
 
-static void read_into(struct build *b, const char *name, int rank, const int *shape,
-                      float *dst)
+// Every tensor passes here once while measuring and once while reading.
+static void want(struct build *b, const char *name, int rank, const int *shape,
+                 float *dst)
 {
     if (b->reading && b->rc == 0)
-        fail(b, lerobot_tensor(b->weights, name, rank, shape, dst, b->err));
+        fail(b, lerobot_want(b->weights, name, rank, shape, dst, &b->want[b->n_wants],
+                             b->err));
+    b->n_wants++;
 }
 
 // A place in the arena, filled when reading. The tail is appended to the name.
@@ -52,7 +58,7 @@ static float *take(struct build *b, int rank, const int *shape, const char *name
     if (!b->reading)
         b->parameters += count(rank, shape);
     snprintf(full, sizeof full, "%s%s", name, tail);
-    read_into(b, full, rank, shape, p);
+    want(b, full, rank, shape, p);
     return p;
 }
 
@@ -92,96 +98,154 @@ void build_layer_norm(struct build *b, struct layer_norm *n, int dim, const char
     n->bias = take(b, 1, &dim, name, ".bias");
 }
 
-// Memory for a convolution and its four batch norm vectors as stored; grows, never
-// shrinks.
-static float *raw_room(struct build *b, size_t floats)
-{
-    if (floats > b->raw_floats) {
-        free(b->raw);
-        b->raw = malloc(floats * sizeof *b->raw);
-        b->raw_floats = b->raw ? floats : 0;
-        if (!b->raw)
-            fail(b, -ENOMEM);
-    }
-    return b->raw;
-}
+// ---- convolutions ---------------------------------------------------------------------
 
-// (out, in, size, size) times scale[out] to (out, size, size, in)
-static void fold(struct conv *c, const float *w, const float *bn, int o)
-{
-    size_t in = (size_t)c->in, taps = (size_t)c->size * (size_t)c->size,
-           out = (size_t)c->out;
-    size_t row = (size_t)o;
-    double gamma = bn[row], beta = bn[out + row], mean = bn[2 * out + row];
-    double scale = gamma / sqrt((double)bn[3 * out + row] + BATCH_NORM_EPS);
-    c->bias[row] = (float)(beta - mean * scale);
-    for (size_t i = 0; i < in; i++)
-        for (size_t t = 0; t < taps; t++)
-            c->weight[(row * taps + t) * in + i] =
-                (float)((double)w[(row * in + i) * taps + t] * scale);
-}
-
-static void read_conv_bn(struct build *b, struct conv *c, const char *conv,
-                         const char *bn)
-{
-    static const char *const part[4] = {"weight", "bias", "running_mean", "running_var"};
-    int shape[4] = {c->out, c->in, c->size, c->size};
-    size_t n = count(4, shape), out = (size_t)c->out;
-    char name[BUILD_NAME_MAX + 16];
-    float *w = raw_room(b, n + 4 * out), *stats = w + n; // stats (4, out)
-    if (b->rc)
-        return;
-    snprintf(name, sizeof name, "%s.weight", conv);
-    read_into(b, name, 4, shape, w);
-    for (size_t k = 0; k < 4; k++) {
-        snprintf(name, sizeof name, "%s.%s", bn, part[k]);
-        read_into(b, name, 1, &c->out, stats + k * out);
-    }
-    for (int o = 0; o < c->out && b->rc == 0; o++) {
-        if (!((double)stats[3 * out + (size_t)o] + BATCH_NORM_EPS > 0.0)) {
-            build_refuse(
-                b,
-                "%s.running_var has the negative variance %g for channel %d: the "
-                "checkpoint is damaged, export it again",
-                bn, (double)stats[3 * out + (size_t)o], o);
-            return;
-        }
-        fold(c, w, stats, o);
-    }
-}
+// Weights are read to where they will stay and folded there: a row of the result takes the
+// place of the same row as stored. The batch norms are read to memory of the builder.
+struct build_fold {
+    struct conv *c;
+    float *bn;     // (4, out) weight, bias, running_mean, running_var
+    char name[96]; // of the batch norm
+};
 
 void build_conv_bn(struct build *b, struct conv *c, const char *conv, const char *bn)
 {
-    size_t n = (size_t)c->out * (size_t)c->in * (size_t)c->size * (size_t)c->size;
+    static const char *const part[4] = {"weight", "bias", "running_mean", "running_var"};
+    int shape[4] = {c->out, c->in, c->size, c->size};
+    size_t n = count(4, shape), out = (size_t)c->out, at = b->bn_floats;
+    char name[BUILD_NAME_MAX + 16];
     c->weight = arena_floats(b->arena, n);
-    c->bias = arena_floats(b->arena, (size_t)c->out);
-    if (b->reading)
-        read_conv_bn(b, c, conv, bn);
-    else
-        b->parameters += n + 4 * (size_t)c->out;
+    c->bias = arena_floats(b->arena, out);
+    if (!b->reading)
+        b->parameters += n + 4 * out;
+    else {
+        struct build_fold *f = &b->fold[b->n_folds];
+        *f = (struct build_fold){.c = c, .bn = b->bn + at};
+        snprintf(f->name, sizeof f->name, "%s", bn);
+    }
+    b->n_folds++;
+    b->bn_floats += 4 * out;
+    snprintf(name, sizeof name, "%s.weight", conv);
+    want(b, name, 4, shape, c->weight);
+    for (size_t k = 0; k < 4; k++) {
+        snprintf(name, sizeof name, "%s.%s", bn, part[k]);
+        want(b, name, 1, &c->out, b->reading ? b->bn + at + k * out : NULL);
+    }
 }
 
-int build_begin_reading(struct build *b)
+// Row o of (out, in, size, size) times scale[o] becomes row o of (out, size, size, in).
+static bool fold_row(struct conv *c, const float *bn, size_t o, float *temp)
 {
-    int rc = b->rc ? 0 : arena_reserve(b->arena);
+    size_t in = (size_t)c->in, taps = (size_t)c->size * (size_t)c->size,
+           out = (size_t)c->out;
+    double gamma = bn[o], beta = bn[out + o], mean = bn[2 * out + o];
+    double scale = gamma / sqrt((double)bn[3 * out + o] + BATCH_NORM_EPS);
+    float *row = c->weight + o * in * taps;
+    c->bias[o] = (float)(beta - mean * scale);
+    for (size_t i = 0; i < in; i++)
+        for (size_t t = 0; t < taps; t++)
+            temp[t * in + i] = (float)((double)row[i * taps + t] * scale);
+    memcpy(row, temp, in * taps * sizeof *row);
+    return isfinite(c->bias[o]) && finite_prefix(row, in * taps) == in * taps;
+}
+
+static void fold(struct build *b, const struct build_fold *f, float *temp)
+{
+    size_t out = (size_t)f->c->out;
+    for (size_t o = 0; o < out && b->rc == 0; o++) {
+        float variance = f->bn[3 * out + o];
+        if (!((double)variance + BATCH_NORM_EPS > 0.0))
+            build_refuse(
+                b,
+                "%s.running_var has the negative variance %g for channel %zu: the "
+                "checkpoint is damaged, export it again",
+                f->name, (double)variance, o);
+        else if (!fold_row(f->c, f->bn, o, temp))
+            build_refuse(
+                b,
+                "%s scales the weights of channel %zu beyond what a float holds: the "
+                "training diverged, use an earlier checkpoint",
+                f->name, o);
+    }
+}
+
+static size_t longest_row(const struct build *b)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < b->n_folds; i++) {
+        const struct conv *c = b->fold[i].c;
+        size_t n = (size_t)c->in * (size_t)c->size * (size_t)c->size;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+int build_fold(struct build *b)
+{
+    float *temp = b->rc ? NULL : malloc((longest_row(b) + 1) * sizeof *temp);
+    if (!temp && b->rc == 0)
+        fail(b, refuse(b->err, ENOMEM, "no memory to fold batch norms"));
+    for (size_t i = 0; i < b->n_folds && b->rc == 0; i++)
+        fold(b, &b->fold[i], temp);
+    free(temp);
+    return b->rc;
+}
+
+// ---- the steps ------------------------------------------------------------------------
+
+static void reserve(struct build *b)
+{
+    size_t bytes = b->arena->used;
+    int rc = memory_check(bytes, b->err);
+    if (rc == 0)
+        rc = arena_reserve(b->arena);
+    else {
+        fail(b, rc);
+        return;
+    }
     if (rc == -ENOMEM)
-        fail(b,
-             refuse(b->err, ENOMEM,
-                    "the policy needs %zu MiB of memory, which the system refused: free "
-                    "memory or raise the memory and memlock limits",
-                    b->arena->used >> 20));
+        fail(b, refuse(b->err, ENOMEM,
+                       "the policy needs %zu MiB of memory, which the system refused: "
+                       "free memory or raise the memory and memlock limits",
+                       bytes >> 20));
     else if (rc)
         build_refuse(
             b, "the sizes in config.json need more memory than can be addressed: check "
                "dim_model, dim_feedforward, chunk_size and the image shapes");
+}
+
+int build_begin_reading(struct build *b)
+{
+    if (b->rc == 0)
+        reserve(b);
+    if (b->rc == 0) {
+        b->want = calloc(b->n_wants + 1, sizeof *b->want);
+        b->fold = calloc(b->n_folds + 1, sizeof *b->fold);
+        b->bn = calloc(b->bn_floats + 1, sizeof *b->bn);
+        if (!b->want || !b->fold || !b->bn)
+            fail(b, refuse(b->err, ENOMEM, "no memory for the list of weights"));
+    }
+    b->n_wants = b->n_folds = b->bn_floats = 0;
     b->reading = b->rc == 0;
+    return b->rc;
+}
+
+int build_read(struct build *b, const _Atomic bool *cancel,
+               char sha256[POLICY_DIGEST_HEX])
+{
+    if (b->rc == 0)
+        fail(b, st_read_wanted(b->weights->weights, b->want, b->n_wants, cancel, sha256,
+                               b->err));
     return b->rc;
 }
 
 int build_end(struct build *b)
 {
-    free(b->raw);
-    b->raw = NULL;
-    b->raw_floats = 0;
+    free(b->want);
+    free(b->fold);
+    free(b->bn);
+    b->want = NULL;
+    b->fold = NULL;
+    b->bn = NULL;
     return b->rc;
 }

@@ -1,12 +1,14 @@
 // build: how a model takes its weights. A model describes itself once, in a function that
 // names every tensor with its shape and place. The builder runs that function twice:
-// first measuring (the arena is empty, nothing is read), then reading each tensor into
-// the place it is given. plain.
+// first measuring (the arena is empty, nothing is read), then noting for each tensor the
+// place it is given. The file is then read in one pass, in its own order. plain.
 //
 //   struct build b = {.arena = &arena, .weights = checkpoint, .err = err};
 //   model_build(&model, &b);            // measures
 //   rc = build_begin_reading(&b);       // reserves the arena
-//   model_build(&model, &b);            // reads
+//   model_build(&model, &b);            // notes who wants what
+//   rc = build_read(&b, cancel, sha);   // reads
+//   rc = build_fold(&b);                // batch norms into their convolutions
 //   rc = build_end(&b);                 // 0 or -errno of the first failure
 #ifndef ACTD_MODELS_BUILD_H
 #define ACTD_MODELS_BUILD_H
@@ -29,8 +31,12 @@ struct build {
     bool reading;
     int rc;              // first failure; later steps do nothing
     uint64_t parameters; // values of tensors described, each once
-    float *raw;          // a convolution as stored, before folding
-    size_t raw_floats;
+    size_t n_wants, n_folds;
+    struct st_want *want; // (n_wants) counted while measuring, noted while reading
+    struct build_fold
+        *fold; // (n_folds) convolutions whose batch norm is still beside them
+    float *bn; // (bn_floats) the batch norms
+    size_t bn_floats;
 };
 
 // Every name below is a printf format; the tensors' names are derived from it.
@@ -57,7 +63,16 @@ void build_conv_bn(struct build *b, struct conv *c, const char *conv, const char
 void build_refuse(struct build *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+// Reserves the arena, if the machine has the memory to spare.
 int build_begin_reading(struct build *b);
+
+// Reads what was noted; sha256 is the file's. cancel may be NULL: -ECANCELED.
+int build_read(struct build *b, const _Atomic bool *cancel,
+               char sha256[POLICY_DIGEST_HEX]);
+
+int build_fold(struct build *b);
+
+// Frees the builder's own memory.
 int build_end(struct build *b);
 
 #endif

@@ -4,7 +4,8 @@
 //   bench_policy [RUNS [DIR]]
 //
 // `cpu` is the processor time of all threads for the best run: on a busy machine it says
-// what the work costs when the wall clock no longer does.
+// what the work costs when the wall clock no longer does. Under it, where the time of loading
+// went: alone, and once more beside that policy (a swap's share, without its trials).
 #include <math.h>
 #include <time.h>
 
@@ -53,7 +54,7 @@ static bool make_frames(const struct policy_info *info, struct policy_image *ima
 
 // `runs` inferences after one that is not counted.
 static int measure(struct policy *p, const struct policy_observation *obs, int runs,
-                   double load_ms, const char *name)
+                   const char *name)
 {
     const struct policy_info *info = policy_describe(p);
     size_t n = (size_t)info->chunk_size * (size_t)info->action_dim;
@@ -69,12 +70,32 @@ static int measure(struct policy *p, const struct policy_observation *obs, int r
     if (rc == 0) {
         qsort(wall, (size_t)runs, sizeof *wall, compare);
         printf("%-22s %2d thread(s)  median %8.1f ms  best %8.1f ms  cpu %8.1f ms  "
-               "load %6.0f ms  weights %4zu MiB  work %4zu MiB  %s\n",
-               name, info->threads, wall[runs / 2], wall[0], cpu, load_ms,
+               "weights %4zu MiB  work %4zu MiB  %s\n",
+               name, info->threads, wall[runs / 2], wall[0], cpu,
                info->weight_bytes >> 20, info->activation_bytes >> 20, info->blas_core);
     }
     free(wall);
     free(actions);
+    return rc;
+}
+
+static void print_load(const char *how, const struct policy *p, double cpu_ms)
+{
+    const struct policy_load_ms *t = &policy_describe(p)->load_ms;
+    printf("    load %-7s %7.1f ms, cpu %7.1f: open %5.1f  memory %6.1f  read and hash "
+           "%6.1f  prepare %5.1f  trial %6.1f\n",
+           how, t->total, cpu_ms, t->open, t->memory, t->read, t->prepare, t->trial);
+}
+
+static int load_beside(const char *dir, struct policy *first, struct policy_error *err)
+{
+    struct policy *p = NULL;
+    struct policy_options opt = {.beside = first};
+    double cpu0 = ms_of(CLOCK_PROCESS_CPUTIME_ID);
+    int rc = policy_load(&p, dir, &opt, err);
+    if (rc == 0)
+        print_load("beside", p, ms_of(CLOCK_PROCESS_CPUTIME_ID) - cpu0);
+    policy_free(p);
     return rc;
 }
 
@@ -84,20 +105,22 @@ static int bench(const char *name, const char *dir, int threads, int runs)
     struct policy_error err;
     struct policy_options opt = {.threads = threads};
     struct policy_image image[POLICY_MAX_CAMERAS] = {{0}};
-    double start = ms_of(CLOCK_MONOTONIC);
+    double start = ms_of(CLOCK_PROCESS_CPUTIME_ID);
     int rc = policy_load(&p, dir, &opt, &err);
+    double cpu_ms = ms_of(CLOCK_PROCESS_CPUTIME_ID) - start;
     if (rc) {
         fprintf(stderr, "%s: %s\n", dir, err.text);
         return rc;
     }
-    double load_ms = ms_of(CLOCK_MONOTONIC) - start;
     const struct policy_info *info = policy_describe(p);
     float *state = calloc((size_t)(info->state_dim + info->env_dim) + 1, sizeof *state);
     struct policy_observation obs = {state, state, image};
-    rc = state && make_frames(info, image) ? measure(p, &obs, runs, load_ms, name)
-                                           : -ENOMEM;
+    rc = state && make_frames(info, image) ? measure(p, &obs, runs, name) : -ENOMEM;
     if (rc)
         fprintf(stderr, "%s: inference failed: %d %s\n", name, rc, policy_last_error(p));
+    print_load("alone", p, cpu_ms);
+    if (rc == 0 && (rc = load_beside(dir, p, &err)))
+        fprintf(stderr, "%s: %s\n", dir, err.text);
     for (int i = 0; i < info->n_cameras; i++)
         free((void *)(uintptr_t)image[i].rgb);
     free(state);

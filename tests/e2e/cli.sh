@@ -1,10 +1,10 @@
 # What a person at the command line sees, good and bad.
 . tests/e2e/lib.sh
 ok "help" exit_of 0 "$B/actd" --help
-for c in run check inspect init; do
+for c in run check inspect init golden; do
     ok "help lists $c" logged "$T/out" "^  $c "
 done
-for c in run check inspect init; do
+for c in run check inspect init golden; do
     ok "$c --help" exit_of 0 "$B/actd" $c --help
 done
 ok "version" exit_of 0 "$B/actd" --version
@@ -32,6 +32,7 @@ ok "and prints the joint map" logged "$T/out" 'shoulder_pan.*shoulder_pan.pos'
 ok "and the camera map" logged "$T/out" 'front.*observation.images.front'
 ok "inspect the shipped policy" exit_of 0 "$B/actd" inspect config/policies/reach
 ok "and see its backbone" logged "$T/out" 'resnet18'
+ok "golden without a checkpoint" exit_of 78 "$B/actd" golden "$T"
 ok "inspect nothing" exit_of 78 "$B/actd" inspect "$T"
 ok "--arm under a service manager" exit_of 64 env NOTIFY_SOCKET=/x "$B/actd" run -c "$T/robot.yaml" --arm
 as_unit() { SYSTEMD_EXEC_PID=$BASHPID exec "$B/actd" run -c "$T/robot.yaml" --arm; }

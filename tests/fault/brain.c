@@ -19,6 +19,7 @@ struct brain_state {
     char dir[WORLD_PATH];
     struct policy_info info; // of the script
     struct binding binding;
+    struct infer_seat seat;
     bool thinking;
     ns_t poll_ns, done_ns;
     uint64_t last_id;
@@ -232,13 +233,8 @@ static void describe(struct world *w, struct brain_state *b)
 int brain_new(struct world *w)
 {
     struct brain_state *b = calloc(1, sizeof *b);
-    struct infer_config c = {.trigger = TRIGGER_ROWS,
-                             .every_rows = w->cfg.every_rows,
-                             .horizon_rows = w->cfg.loop.chunks.rows,
-                             .step_ns = w->cfg.loop.chunks.step_ns,
-                             .max_skew_ns = w->cfg.max_skew_ns,
-                             .cpu_not = -1};
-    struct infer_brain brain = {script, why, b};
+    struct infer_config c = {
+        .trigger = TRIGGER_ROWS, .max_skew_ns = w->cfg.max_skew_ns, .cpu_not = -1};
     int rc = 0;
 
     w->in->brain = b;
@@ -250,9 +246,14 @@ int brain_new(struct world *w)
     if (w->cfg.brain == BRAIN_ACT)
         rc = load_act(w, b);
     describe(w, b);
-    return rc ? rc
-              : infer_new(&b->infer, &c, &b->info, &brain, &b->binding, w->camera,
-                          &w->board);
+    b->seat = (struct infer_seat){.brain = {script, why, b},
+                                  .info = &b->info,
+                                  .binding = &b->binding,
+                                  .step_ns = w->cfg.loop.chunks.step_ns,
+                                  .every_rows = w->cfg.every_rows,
+                                  .horizon_rows = w->cfg.loop.chunks.rows};
+    rc = rc ? rc : infer_seat_init(&b->seat);
+    return rc ? rc : infer_new(&b->infer, &c, &b->seat, w->camera, &w->board);
 }
 
 void brain_free(struct world *w)
@@ -262,6 +263,7 @@ void brain_free(struct world *w)
     if (!b)
         return;
     infer_free(b->infer);
+    infer_seat_free(&b->seat);
     policy_free(b->policy);
     if (b->dir[0])
         act_fixture_remove(b->dir);

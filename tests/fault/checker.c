@@ -224,13 +224,15 @@ static double inside(const struct checker *c, int i, double pos)
     return fmin(fmax(pos, c->cfg.min[i]), c->cfg.max[i]);
 }
 
-// A motion starts where the arm is, wherever the commands were.
+// A motion starts where the arm is, wherever the commands were, and also when it turns out that
+// the last of them never left.
 static void start_from_measured(struct checker *c, const struct checker_tick *t)
 {
     for (int i = 0; i < c->cfg.joints && t->measured; i++) {
         c->pos[i] = inside(c, i, t->measured[i]);
         c->vel[i] = c->acc[i] = 0;
     }
+    remember(c);
 }
 
 static void judge_outside(struct checker *c, const struct checker_tick *t)

@@ -67,6 +67,8 @@ enum checker_request {
 struct checker_config { // rad, rad/s …; n joints each
     int joints;
     double min[CHECKER_JOINTS], max[CHECKER_JOINTS], velocity[CHECKER_JOINTS];
+    double hard_min[CHECKER_JOINTS],
+        hard_max[CHECKER_JOINTS]; // of a target; both 0 = none
     double acceleration[CHECKER_JOINTS], jerk[CHECKER_JOINTS]; // jerk 0 = no limit
     double stop_acceleration[CHECKER_JOINTS];
     bool whole; // a new chunk replaces the ones before whole: nothing goes back to them
@@ -81,6 +83,7 @@ struct checker_config { // rad, rad/s …; n joints each
     enum { CHECKER_HOLD_ROWS, CHECKER_LINEAR, CHECKER_CUBIC } interpolation;
     int rows;                    // of a chunk that may be used
     int64_t step_ns, max_age_ns; // of a row; 0 = the chunk's own duration
+    int64_t bridge_ns;           // from one policy's motion to the next one's; 0 = a jump
 };
 
 // A command as decoded.
@@ -111,6 +114,9 @@ struct checker;
 int checker_new(struct checker **out, const struct checker_config *cfg);
 void checker_free(struct checker *c);
 
+// The chunks on offer from now on are of this policy, with rows of step_ns (0: as configured).
+// Policies are counted; those of an older one than the one in use are not to be used again.
+void checker_policy(struct checker *c, uint32_t generation, int64_t step_ns);
 // A chunk is on offer: row 0 is for anchor_ns, when its observation was made. row (rows, joints)
 // is copied.
 void checker_chunk(struct checker *c, uint64_t id, int64_t anchor_ns, int rows,

@@ -19,6 +19,8 @@ static inline bool in(int mode, unsigned set)
 
 struct checker_offer { // a chunk
     uint64_t id;
+    uint32_t generation;        // of its policy
+    int64_t step_ns;            // of its rows
     int64_t seen_ns, anchor_ns; // the anchor may be moved once, when execution begins
     int rows, joints;           // rows that may be used
     bool usable;                // right width, all finite
@@ -60,7 +62,12 @@ struct checker {
     struct checker_offer *chunk;
     size_t n_chunks, room;
     uint64_t chunk_id;
-    bool begins; // the next command in RUNNING is the first of an execution
+    uint32_t offered; // generation and step of those that come, and
+    int64_t offered_step_ns;
+    uint32_t generation;   // in use
+    int64_t bridge_end_ns; // until then a target may lie between two policies'
+    uint64_t judged;       // `executed` when RUNNING was judged last
+    bool begins;           // the next command in RUNNING is the first of an execution
 
     // Verdicts.
     uint64_t violations, count[CHECKER_RULES];

@@ -146,8 +146,8 @@ int main(int argc, char **argv)
         if (o.only < 0 || o.only == i)
             walk_one(&o, i, &t);
     printf("%" PRIu64 " schedules, %" PRIu64 " ticks (%" PRIu64 " more skipped), %" PRIu64
-           " commands, %" PRIu64 " requests\n",
-           t.walks, t.ticks, t.skipped, t.commands, t.requests);
+           " commands, %" PRIu64 " requests, %" PRIu64 " swaps\n",
+           t.walks, t.ticks, t.skipped, t.commands, t.requests, t.swaps);
     tell_injections(&t);
     everywhere = tell_where(&t) || o.only >= 0 || o.partial;
     printf("%.1f s; %" PRIu64 " violations in %" PRIu64 " schedules%s\n",

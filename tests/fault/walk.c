@@ -26,7 +26,8 @@ static void new_goal(struct walk *k)
 static double row_wants(struct walk *k, int row, int joint, double from)
 {
     const struct loop_config *c = &k->world->cfg.loop;
-    double step_s = (double)c->chunks.step_ns / (double)NS_PER_S;
+    ns_t row_ns = k->row_ns ? k->row_ns : c->chunks.step_ns;
+    double step_s = (double)row_ns / (double)NS_PER_S;
     double most = k->liveliness * c->limits.velocity[joint] * step_s * row;
     double way = k->goal[joint] - from;
 
@@ -39,6 +40,23 @@ static double row_wants(struct walk *k, int row, int joint, double from)
     return from + fmax(-most, fmin(most, way));
 }
 
+// Another policy has made this one, with rows of another length; or, when it is in use already,
+// the one before it has.
+static uint32_t author(struct walk *k, struct world *w)
+{
+    static const int tenths[] = {10, 10, 15, 20, 8};
+
+    if (k->generation > 1 && loop_last(w->loop)->generation == k->generation &&
+        walk_chance(k, 0.2 * k->swap))
+        return k->generation - 1;
+    if (!walk_chance(k, k->swap))
+        return k->generation;
+    k->row_ns = w->cfg.loop.chunks.step_ns * tenths[walk_pick(k, 5)] / 10;
+    k->totals->swaps++;
+    new_goal(k);
+    return ++k->generation;
+}
+
 static void think(void *arg, struct world *w, const struct chunk *c)
 {
     struct walk *k = arg;
@@ -46,12 +64,16 @@ static void think(void *arg, struct world *w, const struct chunk *c)
     int n = w->cfg.loop.joints;
     bool spoilt = injector_find(&w->injector, INJECT_POLICY, 0, w->schedule.tick) != NULL;
 
+    own->generation = spoilt ? k->generation : author(k, w);
+    own->step_ns = k->row_ns;
     if (walk_chance(k, 0.2))
         new_goal(k);
     // What an injection has written stays.
     for (int r = 0; r < c->rows && c->joints == n && !spoilt; r++)
         for (int j = 0; j < n; j++)
             own->row[r * n + j] = (float)row_wants(k, r, j, w->plant.pos[j]);
+    if (k->checker)
+        checker_policy(k->checker, c->generation, c->step_ns);
     if (k->checker)
         checker_chunk(k->checker, c->id, c->anchor_ns, c->rows, c->joints, c->row,
                       w->now);
@@ -254,7 +276,8 @@ static struct checker_config rules(const struct loop_config *l)
                                .joints_period_ns = l->joints_period_ns,
                                .rows = l->chunks.rows,
                                .step_ns = l->chunks.step_ns,
-                               .max_age_ns = l->chunks.max_age_ns};
+                               .max_age_ns = l->chunks.own_age ? 0 : l->chunks.max_age_ns,
+                               .bridge_ns = l->chunks.bridge_ns};
     size_t size = sizeof c.min;
 
     c.whole = l->chunks.mode == CHUNK_REPLACE || l->chunks.mode == CHUNK_CROSSFADE ||
@@ -271,6 +294,13 @@ static struct checker_config rules(const struct loop_config *l)
     memcpy(c.following_error, l->following_error, size);
     for (int i = 0; i < l->n_cameras; i++)
         c.camera_period_ns[i] = l->camera_period_ns[i];
+    for (int i = 0; i < l->joints; i++) {
+        double width = l->limits.max[i] - l->limits.min[i];
+        bool given = l->limits.hard_min[i] != 0 || l->limits.hard_max[i] != 0;
+
+        c.hard_min[i] = given ? l->limits.hard_min[i] : l->limits.min[i] - width;
+        c.hard_max[i] = given ? l->limits.hard_max[i] : l->limits.max[i] + width;
+    }
     memcpy(c.blend, l->chunks.blend, sizeof c.blend);
     return c;
 }
@@ -292,6 +322,8 @@ static void temper(struct walk *k)
     k->arm = walk_between(k, 0.05, 0.5);
     k->reset = walk_between(k, 0.02, 0.3);
     k->disarm = walk_between(k, 0, 0.002);
+    k->generation = 1;
+    k->swap = walk_chance(k, 0.3) ? 0 : walk_between(k, 0.01, 0.15);
     if (k->style == RESTLESS) // it must have 30 s to go wrong
         k->fault = k->whim = k->disarm = 0;
 }

@@ -13,7 +13,7 @@ struct checker;
 
 // What the walks have seen together.
 struct walk_totals {
-    uint64_t walks, ticks, skipped, commands, injections, requests, motions;
+    uint64_t walks, ticks, skipped, commands, injections, requests, motions, swaps;
     uint64_t in_state[LADDER_STATES]; // ticks
     uint64_t reason[LADDER_REASONS];  // times it came up, as a reason told or as a fault
     uint64_t injected[INJECT_TARGETS][VERBS];
@@ -37,6 +37,9 @@ struct walk {
     int style;
     double liveliness;
     double goal[ACTD_MAX_JOINTS];
+    double swap;         // chance per inference that another policy has made it
+    uint32_t generation; // of the policy that thinks, from 1
+    ns_t row_ns;         // of its rows, 0 = as configured
 
     // Of the tick in progress.
     unsigned requests;

@@ -88,6 +88,7 @@ static void random_chunks(struct walk *k, struct world_config *c)
         walk_chance(k, 0.5)
             ? (ns_t)(walk_between(k, 0.3, 2) * (double)q->rows * (double)q->step_ns)
             : 0;
+    q->bridge_ns = walk_chance(k, 0.2) ? 0 : (ns_t)walk_pick(k, 700) * MS;
     c->latency_ns =
         (ns_t)(walk_between(k, 0.02, 0.4) * (double)q->rows * (double)q->step_ns);
     if (c->latency_ns > 150 * MS)

@@ -59,7 +59,7 @@ static void check_processor(const char *dir, bool post)
     struct policy_error err;
     enum norm_mode mode;
 
-    if (lr_processor_read(&p, dir, post, &config, &err) == 0) {
+    if (lr_processor_read(&p, &(struct place){.dir = dir}, post, &config, &err) == 0) {
         must(p.present && p.eps >= 0 && !strchr(p.state_file, '/'));
         lr_processor_mode(&p, &features[post], &mode, &err);
     }

@@ -188,6 +188,7 @@ def build(build_dir):
         f"{build_dir}/libpolicy.a",
         "-lopenblas",
         "-ljansson",
+        "-lcrypto",
         "-lpthread",
         "-lm",
     )

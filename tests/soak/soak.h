@@ -48,6 +48,8 @@ void soak_robot_free(struct soak_robot *r);
 void soak_robot_step(struct soak_robot *r, enum soak_mood mood, ns_t now);
 // A fresh daemon knows nothing of this robot's past.
 void soak_robot_forget(struct soak_robot *r);
+// No joint states until then.
+void soak_robot_hush(struct soak_robot *r, ns_t until);
 const struct soak_counts *soak_robot_counts(const struct soak_robot *r);
 
 // ---- the daemon ------------------------------------------------------------------------------
@@ -65,5 +67,18 @@ int soak_daemon_start(struct soak_daemon *d);
 int soak_daemon_stop(struct soak_daemon *d);
 bool soak_daemon_lives(struct soak_daemon *d); // false: it ended, which is a failure
 int soak_daemon_sample(const struct soak_daemon *d, long *rss_kib, int *descriptors);
+
+// ---- the control socket ----------------------------------------------------------------------
+struct soak_control { // all zero to begin with
+    int fd;
+    bool asking;
+    ns_t asked_ns;
+    char text[512]; // of the newest answer
+};
+enum soak_answer { SOAK_SILENT, SOAK_DONE, SOAK_REFUSED };
+// Asks for actd.v1.Verb; what was asked before is forgotten. 0 or -errno.
+int soak_control_ask(struct soak_control *c, const char *runtime, int verb, ns_t now);
+// Has it been answered? No answer within 5 s is a refusal.
+enum soak_answer soak_control_look(struct soak_control *c, ns_t now);
 
 #endif

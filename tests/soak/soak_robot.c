@@ -358,6 +358,11 @@ void soak_robot_forget(struct soak_robot *r)
     r->old_size = 0;
 }
 
+void soak_robot_hush(struct soak_robot *r, ns_t until)
+{
+    r->silent_until[0] = until;
+}
+
 const struct soak_counts *soak_robot_counts(const struct soak_robot *r)
 {
     return &r->n;

@@ -478,15 +478,66 @@ static void blends_lie_between(void **state)
     checker_free(c);
 }
 
+// One command of a policy's chunk in RUNNING, at `now`; how many violations it makes.
+static uint64_t says(struct checker *c, uint64_t id, double row, double wanted,
+                     int64_t now)
+{
+    struct checker_command m = {.mode = RUNNING, .chunk_id = id, .chunk_row = row};
+    uint64_t before = c->violations;
+
+    c->executed++;
+    m.wanted[0] = wanted;
+    checker_chunks_judge(c, &m, now);
+    return c->violations - before;
+}
+
+// From one policy to the next: it begins where the old one is, may be anywhere on the way, and is
+// the new one's when the bridge is over.
+static void policies_follow_each_other(void **state)
+{
+    static const float low[4] = {0, 0.1f, 0.2f, 0.3f}, high[4] = {1, 1, 1, 1};
+
+    (void)state;
+    for (int right = 0; right < 2; right++) {
+        struct checker_config cfg = config();
+        struct checker *c;
+
+        cfg.joints = 1;
+        cfg.bridge_ns = 2 * STEP;
+        assert_int_equal(checker_new(&c, &cfg), 0);
+        c->mode = c->command_mode = RUNNING;
+        c->generation = 1;
+        checker_policy(c, 1, 0);
+        checker_chunk(c, 1, 0, 4, 1, low, 0);
+        assert_int_equal(says(c, 1, 0.5, 0.05, STEP / 2), 0);
+        checker_policy(c, 2, 2 * STEP); // its rows last twice as long
+        checker_chunk(c, 2, 0, 4, 1, high, STEP);
+        assert_int_equal(says(c, 2, 0.5, right ? (double)0.1f : 1, STEP), !right);
+        assert_int_equal(says(c, 2, 1, 7, 2 * STEP), 0);
+        assert_int_equal(says(c, 2, 1.5, right ? 1 : 0.999, 3 * STEP), !right);
+        // The old one may not be used again, nor what it still sends.
+        assert_int_equal(
+            says(c, right ? 2 : 1, right ? 1.75 : 3.5, right ? 1 : 0.3, 7 * STEP / 2) > 0,
+            !right);
+        checker_policy(c, 1, 0);
+        checker_chunk(c, 3, 3 * STEP, 4, 1, low, 3 * STEP);
+        assert_int_equal(
+            says(c, right ? 2 : 3, right ? 2 : 1, right ? 1 : (double)0.1f, 4 * STEP) > 0,
+            !right);
+        checker_free(c);
+    }
+}
+
 int main(void)
 {
-    static struct CMUnitTest tests[SPOILS + 3];
+    static struct CMUnitTest tests[SPOILS + 4];
     static char name[SPOILS][64];
     size_t n = 0;
 
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_clean_stream_passes);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_rule_can_be_broken);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(blends_lie_between);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(policies_follow_each_other);
     for (size_t i = 0; i < SPOILS; i++) {
         snprintf(name[i], sizeof name[i], "%zu_%s_is_caught", i,
                  checker_rule_name(spoils[i].rule));

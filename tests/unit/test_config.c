@@ -216,6 +216,161 @@ static void counts_are_bounded(void **state)
     assert_non_null(strstr(err.text, "cameras: more than 16 cameras"));
 }
 
+// ---- control socket, swap, metrics ----------------------------------------------------
+
+static void operators_swap_and_metrics_have_defaults(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+    char here[CONFIG_PATH], want[2 * CONFIG_PATH];
+
+    (void)state;
+    assert_int_equal(parse(&cfg, "runtime: /tmp/r\n" SMALL, &err), 0);
+    assert_string_equal(cfg.operators.socket, "/tmp/r/control");
+    assert_string_equal(cfg.operators.act, "@actd-operators\n");
+    assert_string_equal(cfg.operators.read, "@actd-clients\n");
+    assert_string_equal(cfg.swap.directory, "");
+    assert_true(cfg.swap.max_difference == 0.3 && cfg.swap.fade_ms == 500);
+    assert_int_equal(cfg.swap.trials, 5);
+    assert_string_equal(cfg.metrics.listen, "");
+    assert_int_equal(parse(&cfg,
+                           "runtime: /tmp/r\nswap: {directory: no/such}\n"
+                           "operators: {socket: /tmp/c}\n" SMALL,
+                           &err),
+                     0);
+    assert_non_null(getcwd(here, sizeof here));
+    snprintf(want, sizeof want, "%s/no/such", here); // absolute, and nobody has looked
+    assert_string_equal(cfg.swap.directory, want);
+    assert_string_equal(cfg.operators.socket, "/tmp/c");
+}
+
+static void names_are_kept_in_lines(void **state)
+{
+    static const struct {
+        const char *value, *lines; // NULL = refused
+    } cases[] = {
+        {"anna", "anna\n"},
+        {"\"@lab\"", "@lab\n"},
+        {"[anna, \"@lab\", 1000, \"@4294967294\"]", "anna\n@lab\n1000\n@4294967294\n"},
+        {"[]", ""},
+        {"'LAB\\anna'", "LAB\\anna\n"},
+        {"[anna@lab.org, svc_1$, _x-y.z]", "anna@lab.org\nsvc_1$\n_x-y.z\n"},
+        {"\"@\"", NULL},
+        {"[anna, anna]", NULL},
+        {"[[anna]]", NULL},
+        {"{anna: x}", NULL},
+        {"4294967295", NULL},
+        {"\"@4294967295\"", NULL},
+        {"0123", NULL},
+        {"1x", NULL},
+        {"-1", NULL},
+        {"'a b'", NULL},
+        {"'a,b'", NULL},
+        {"\"a\\nb\"", NULL},
+        {"\"@@lab\"", NULL},
+        {"'/etc'", NULL},
+        {"EDIT", NULL},
+        {"[anna, EDIT]", NULL},
+    };
+    struct config_error err;
+    struct config cfg;
+    char text[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "runtime: /tmp/r\noperators:\n  act: %s\n" SMALL,
+                 cases[i].value);
+        int rc = parse(&cfg, text, &err);
+        if (rc != (cases[i].lines ? 0 : -EINVAL))
+            fail_msg("%s: %d '%s'", cases[i].value, rc, err.text);
+        if (cases[i].lines)
+            assert_string_equal(cfg.operators.act, cases[i].lines);
+        else
+            assert_non_null(strstr(err.text, "r.yaml:3:"));
+    }
+}
+
+static void a_list_of_names_is_bounded(void **state)
+{
+    static char text[4096];
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    for (int names = CONFIG_NAMES; names <= CONFIG_NAMES + 1; names++) {
+        size_t n = (size_t)snprintf(text, sizeof text,
+                                    "runtime: /tmp/r\n" SMALL "operators:\n  read: [");
+        for (int i = 0; i < names; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%su%d", i ? ", " : "", i);
+        snprintf(text + n, sizeof text - n, "]\n");
+        assert_int_equal(parse(&cfg, text, &err), names > CONFIG_NAMES ? -EINVAL : 0);
+    }
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "runtime: /tmp/r\n" SMALL "operators:\n  read: [");
+    for (int i = 0; i < 17; i++) // 17 times 61 bytes are more than CONFIG_LIST
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%c%059d", i ? ", " : "",
+                              'a' + i, 0);
+    snprintf(text + n, sizeof text - n, "]\n");
+    assert_int_equal(parse(&cfg, text, &err), -EINVAL);
+}
+
+static void metrics_are_served_on_this_machine_only(void **state)
+{
+    static const char *const good[] = {"127.0.0.1:9464", "127.255.0.9:1", "[::1]:65535"};
+    static const char *const bad[] = {
+        "0.0.0.0:9464",  "localhost:9464",   "127.0.0.1",     "127.0.0.1:0",
+        "[::]:9464",     "127.0.0.1:65536",  "127.1:9464",    "127.0.0.1.x:9464",
+        "::1:9464",      "128.0.0.1:9464",   "127.0.0.1:-1",  "127.0.0.1:+1",
+        "127.0.0.1:094", "127.0.0.1:9464/x", "127.0.0.256:1", "9464"};
+    struct config_error err;
+    struct config cfg;
+    char text[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(text, sizeof text, "runtime: /tmp/r\nmetrics:\n  listen: '%s'\n" SMALL,
+                 good[i]);
+        assert_int_equal(parse(&cfg, text, &err), 0);
+        assert_string_equal(cfg.metrics.listen, good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, "runtime: /tmp/r\nmetrics:\n  listen: '%s'\n" SMALL,
+                 bad[i]);
+        if (parse(&cfg, text, &err) != -EINVAL)
+            fail_msg("%s: taken", bad[i]);
+        assert_non_null(strstr(err.text, "metrics.listen: expected 127.x.x.x:PORT"));
+    }
+}
+
+static void the_control_socket_has_a_place_of_its_own(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+    char text[600], path[120];
+
+    (void)state;
+    assert_int_equal(
+        parse(&cfg, "runtime: /tmp/r\noperators: {socket: control}\n" SMALL, &err),
+        -EINVAL);
+    assert_non_null(strstr(err.text, "operators.socket: expected an absolute path"));
+    assert_int_equal(
+        parse(&cfg, "runtime: /tmp/r\noperators: {socket: /tmp/r/status}\n" SMALL, &err),
+        -EINVAL);
+    assert_non_null(strstr(err.text, "status.endpoint: same as operators; each socket"));
+    for (int n = 107; n <= 108; n++) {
+        memset(path, 'x', sizeof path);
+        path[0] = '/';
+        path[n] = '\0';
+        snprintf(text, sizeof text, "runtime: /tmp/r\noperators: {socket: %s}\n" SMALL,
+                 path);
+        assert_int_equal(parse(&cfg, text, &err), n > 107 ? -EINVAL : 0);
+    }
+    assert_non_null(strstr(err.text, "longer than 107 bytes"));
+    assert_int_equal(parse(&cfg, "runtime: /tmp/r\nswap: {directory: ~/p}\n" SMALL, &err),
+                     -EINVAL);
+    assert_non_null(strstr(err.text, "swap.directory: '~' is not expanded"));
+}
+
 // ---- the sidecar ----------------------------------------------------------------------
 
 static void the_sidecar_gives_names_rate_and_units(void **state)
@@ -411,6 +566,11 @@ int main(void)
         cmocka_unit_test(sockets_live_where_they_may),
         cmocka_unit_test(an_empty_section_is_no_error),
         cmocka_unit_test(counts_are_bounded),
+        cmocka_unit_test(operators_swap_and_metrics_have_defaults),
+        cmocka_unit_test(names_are_kept_in_lines),
+        cmocka_unit_test(a_list_of_names_is_bounded),
+        cmocka_unit_test(metrics_are_served_on_this_machine_only),
+        cmocka_unit_test(the_control_socket_has_a_place_of_its_own),
         cmocka_unit_test(the_sidecar_gives_names_rate_and_units),
         cmocka_unit_test(a_lacking_sidecar_names_the_remedy),
         cmocka_unit_test(every_word_EDIT_is_listed_at_once),

@@ -130,7 +130,7 @@ static void tells_a_step_and_what_follows(void **state)
                             .index = -1};
     explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
     assert_non_null(strstr(r->text, "100 ms"));
-    assert_non_null(strstr(r->text, "start actd again"));
+    assert_non_null(strstr(r->text, "then `actctl reset`"));
     e = (struct loop_event){.from = LADDER_WAITING, .to = LADDER_READY, .index = -1};
     explain_event(&r->src, &r->now, &e, r->text, sizeof r->text);
     assert_string_equal(r->text, "WAITING -> READY");

@@ -24,6 +24,7 @@ struct rig {
     struct board board;
     struct camera *camera[2];
     struct codec *codec;
+    struct infer_seat seat;
     struct infer *infer;
     struct joint_history history;
 };
@@ -93,15 +94,19 @@ static void rig_start(struct rig *r, enum config_trigger trigger, int every_rows
 {
     struct config_error err = {{0}};
     const struct infer_config cfg = {.trigger = trigger,
-                                     .every_rows = every_rows,
-                                     .horizon_rows = horizon,
-                                     .step_ns = STEP,
                                      .max_skew_ns = 50 * NS_PER_MS,
                                      .camera_period_ns = {40 * NS_PER_MS, 40 * NS_PER_MS},
                                      .cpu_not = -1};
-    assert_int_equal(
-        infer_start(&r->infer, &cfg, r->policy, &r->binding, r->camera, &r->board, &err),
-        0);
+    r->seat = (struct infer_seat){.brain = infer_brain_of(r->policy),
+                                  .info = policy_describe(r->policy),
+                                  .binding = &r->binding,
+                                  .generation = 3,
+                                  .step_ns = STEP,
+                                  .every_rows = every_rows,
+                                  .horizon_rows = horizon};
+    assert_int_equal(infer_seat_init(&r->seat), 0);
+    assert_int_equal(infer_start(&r->infer, &cfg, &r->seat, r->camera, &r->board, &err),
+                     0);
 }
 
 static int setup(void **state)
@@ -139,6 +144,7 @@ static int teardown(void **state)
 {
     struct rig *r = *state;
     infer_stop(r->infer);
+    infer_seat_free(&r->seat);
     for (int i = 0; i < 2; i++)
         camera_stop(r->camera[i]);
     board_free(&r->board);
@@ -176,6 +182,8 @@ static void test_one_observation(void **state)
     assert_int_equal(c->anchor_ns, t);
     assert_int_equal(c->oldest_ns, t - 5 * NS_PER_MS);
     assert_int_equal(c->rows, ROWS);
+    assert_int_equal(c->generation, 3);
+    assert_int_equal(c->step_ns, STEP);
     assert_memory_equal(c->row, rows, sizeof rows);
     assert_false(take(r, c, 60)); // the same frame again is no new observation
     free(c);

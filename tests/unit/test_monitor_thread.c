@@ -3,7 +3,9 @@
 // that its clock can be replaced.
 #include "daemon/clock.h"
 #include "daemon/rt.h"
+#include "daemon/watchdog.h"
 
+static bool fake_ping(struct watchdog *dog, ns_t now, bool fine);
 static ns_t fake_now_ns(void);
 static int fake_sleep_until(ns_t when_ns);
 static int fake_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
@@ -11,10 +13,12 @@ static int fake_thread_start(pthread_t *out, const struct rt_thread_spec *spec,
 #define clock_now_ns      fake_now_ns
 #define clock_sleep_until fake_sleep_until
 #define rt_thread_start   fake_thread_start
+#define watchdog_ping     fake_ping
 #include "daemon/monitor.c" // NOLINT(bugprone-suspicious-include)
 #undef clock_now_ns
 #undef clock_sleep_until
 #undef rt_thread_start
+#undef watchdog_ping
 
 #include <sched.h>
 #include <setjmp.h>
@@ -50,7 +54,18 @@ static struct {
     struct monitor *m;
     ns_t cut_at, last_look;
     int looks, fine;
+    int pings, pinged_while_stuck, pinged_while_alone;
+    _Atomic int64_t alive_ns;
 } w;
+
+static bool fake_ping(struct watchdog *dog, ns_t now, bool fine)
+{
+    (void)dog;
+    w.pings += fine;
+    w.pinged_while_stuck += fine && w.cut_at != 0 && now < w.stuck_to;
+    w.pinged_while_alone += fine && now - w.alive_ns > 5 * NS_PER_S;
+    return fine;
+}
 
 static ns_t fake_now_ns(void)
 {
@@ -91,8 +106,11 @@ static int fake_sleep_until(ns_t when_ns)
 
 static void play(struct board *board, struct monitor *m)
 {
+    static struct watchdog dog;
+
     memset(board, 0, sizeof *board);
     *m = (struct monitor){.board = board, .limit_ns = monitor_limit_ns(w.period)};
+    monitor_ping(m, &dog, &w.alive_ns);
     w.on = true;
     w.m = m;
     w.now = 100 * NS_PER_S;
@@ -124,6 +142,25 @@ static void the_thread_cuts_once_and_is_not_fine(void **state)
         assert_in_range(w.looks - w.fine, bad, bad + 1);
         assert_false(atomic_load(&m.stalled));
     }
+}
+
+// Not of a loop that is stuck, nor for a process whose other threads have not come by for long.
+static void the_thread_pings(void **state)
+{
+    (void)state;
+    struct monitor m;
+
+    memset(&w, 0, sizeof w);
+    w.period = 5 * MS;
+    w.stuck_from = 103 * NS_PER_S;
+    w.stuck_to = 104 * NS_PER_S;
+    w.alive_ns = 101 * NS_PER_S; // and then no more
+    w.end = 110 * NS_PER_S;
+    play(&board, &m);
+    assert_int_equal(w.looks, 1000);
+    assert_int_equal(w.pinged_while_stuck, 0);
+    assert_int_equal(w.pinged_while_alone, 0);
+    assert_in_range(w.pings, 505, 515); // of 600 up to the fifth second, 92 of them stuck
 }
 
 static void the_thread_that_oversleeps(void **state)
@@ -356,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_thread_cuts_once_and_is_not_fine),
+        cmocka_unit_test(the_thread_pings),
         cmocka_unit_test(the_thread_that_oversleeps),
         cmocka_unit_test(the_thread_after_a_suspension),
         cmocka_unit_test(a_monitor_that_is_gone_is_not_fine),

@@ -43,6 +43,7 @@ struct rig {
     struct binding binding;
     struct script script;
     struct infer_config cfg;
+    struct infer_seat seat;
     struct infer *infer;
     struct joint_history history;
     struct chunk *chunk; // the last one taken
@@ -84,13 +85,18 @@ static int setup(void **state)
                                   .camera_of = {WRIST, FRONT}, // the policy's order
                                   .primary = FRONT};
     r->cfg = (struct infer_config){.trigger = TRIGGER_CONTINUOUS,
-                                   .every_rows = 4,
-                                   .horizon_rows = 1000,
-                                   .step_ns = STEP,
                                    .max_skew_ns = SKEW,
                                    .camera_period_ns = {PERIOD, PERIOD},
                                    .cpu_not = -1};
+    r->seat = (struct infer_seat){.brain = {think, why, &r->script},
+                                  .info = &r->info,
+                                  .binding = &r->binding,
+                                  .step_ns = STEP,
+                                  .every_rows = 4,
+                                  .horizon_rows = 1000};
     r->chunk = calloc(1, chunk_bytes(ROWS, JOINTS));
+    if (infer_seat_init(&r->seat))
+        return -1;
     if (board_init(&r->board, 2, ROWS, JOINTS) || codec_new(&r->codec, names, JOINTS))
         return -1;
     for (int i = 0; i < 2; i++)
@@ -104,6 +110,7 @@ static int teardown(void **state)
     struct rig *r = *state;
 
     infer_free(r->infer);
+    infer_seat_free(&r->seat);
     for (int i = 0; i < 2; i++)
         camera_stop(r->camera[i]);
     board_free(&r->board);
@@ -115,12 +122,8 @@ static int teardown(void **state)
 
 static void start(struct rig *r, enum config_trigger trigger)
 {
-    const struct infer_brain brain = {think, why, &r->script};
-
     r->cfg.trigger = trigger;
-    assert_int_equal(infer_new(&r->infer, &r->cfg, &r->info, &brain, &r->binding,
-                               r->camera, &r->board),
-                     0);
+    assert_int_equal(infer_new(&r->infer, &r->cfg, &r->seat, r->camera, &r->board), 0);
 }
 
 static void report(struct rig *r, bool wants, enum ladder_state mode, double remaining)
@@ -275,7 +278,7 @@ static void due_by_rows(void **state)
     assert_false(due_after(r, wait - 1, LADDER_READY, 5));
     assert_true(due_after(r, wait, LADDER_READY, 5));
     infer_free(r->infer);
-    r->cfg.every_rows = 100;
+    r->seat.every_rows = 100;
     start(r, TRIGGER_ROWS);
     assert_false(due_after(r, idle - 1, LADDER_READY, 5));
     assert_true(due_after(r, idle, LADDER_READY, 5));
@@ -290,8 +293,8 @@ static void due_earlier_by_the_latency(void **state)
     struct rig *r = *state;
     ns_t t = 100 * NS_PER_S;
 
-    r->cfg.every_rows = 100;
-    r->cfg.horizon_rows = 50;
+    r->seat.every_rows = 100;
+    r->seat.horizon_rows = 50;
     start(r, TRIGGER_ROWS);
     for (int i = 0; i < 40; i++) {
         ns_t late = i == 3 ? 10 * STEP : 2 * STEP; // of the chunk that is made now

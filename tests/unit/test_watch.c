@@ -52,7 +52,7 @@ void status_publish(struct status *s)
     published++;
 }
 
-void status_received_hz(const struct status *s, double hz[POLICY_MAX_CAMERAS + 1])
+void status_received_hz(struct status *s, double hz[POLICY_MAX_CAMERAS + 1])
 {
     (void)s;
     hz[0] = 30;
@@ -80,16 +80,41 @@ void explain_event(const struct explain_source *src, const struct loop_report *n
              ladder_state_name(event->to));
 }
 
+// In the place of swap: the policy is the rig's.
+static struct fitted fitted;
+static _Atomic int held, cancelled;
+
+const struct fitted *swap_hold(struct swap *s)
+{
+    (void)s;
+    held++;
+    return &fitted;
+}
+
+void swap_release(struct swap *s)
+{
+    (void)s;
+    held--;
+}
+
+void swap_cancel(struct swap *s, const char *why)
+{
+    (void)s;
+    if (!strstr(why, "actd ends"))
+        cancelled++;
+}
+
 // ---- the rig ---------------------------------------------------------------------------------
 
 struct rig {
     struct config cfg;
     struct guard_limits limits;
-    struct binding binding;
     struct policy_info policy;
     float mean[JOINTS], std[JOINTS];
     struct board board;
     struct watch_source src;
+    struct watchdog dog;
+    _Atomic int64_t alive_ns;
     struct loop_report report;
     pthread_t thread;
     bool running;
@@ -107,11 +132,13 @@ static int setup(void **state)
     published = 0;
     if (board_init(&r->board, 0, 4, JOINTS))
         return -1;
-    r->cfg.n_joints = r->binding.n = r->binding.n_state = JOINTS;
+    r->cfg.n_joints = fitted.binding.n = fitted.binding.n_state = JOINTS;
+    fitted.info = &r->policy;
+    held = cancelled = 0;
     for (int i = 0; i < JOINTS; i++) { // state 0 is turn, 1 grip, 2 lift; in degrees
         snprintf(r->cfg.joint[i].name, CONFIG_NAME, "%s", names[i]);
-        r->binding.state_of[i] = r->binding.joint_of[i] = (i + 1) % JOINTS;
-        r->binding.scale[i] = 10;
+        fitted.binding.state_of[i] = fitted.binding.joint_of[i] = (i + 1) % JOINTS;
+        fitted.binding.scale[i] = 10;
         r->mean[i] = (float)i;
         r->std[i] = 2;
         r->limits.velocity[i] = 0.1;
@@ -124,11 +151,12 @@ static int setup(void **state)
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
+    watchdog_init(&r->dog);
     r->src = (struct watch_source){.cfg = &r->cfg,
                                    .limits = &r->limits,
-                                   .binding = &r->binding,
-                                   .policy = &r->policy,
                                    .board = &r->board,
+                                   .dog = &r->dog,
+                                   .alive_ns = &r->alive_ns,
                                    .signals = signalfd(-1, &set, SFD_CLOEXEC)};
     return r->src.signals >= 0 ? 0 : -1;
 }
@@ -303,6 +331,8 @@ static void refuses_a_strange_pose_by_name(void **state)
     r->report.measured[2] = 0.1 - 0.79;                  // moved
     in_mode(r, LADDER_READY, REASON_NONE);
     assert_int_equal(eventually_requests(r), BOARD_ARM);
+    nap(LOOKS);
+    assert_int_equal(held, 0); // given back each time
 }
 
 static void a_pose_that_is_no_number_is_strange(void **state)
@@ -347,13 +377,22 @@ static void tells_each_step_once(void **state)
     step(r, LADDER_APPROACH);
     step(r, LADDER_HOLD); // of one tick
     step(r, LADDER_APPROACH);
+    assert_true(eventually_lines(LOG_INFO, "step 4 to APPROACH", 1));
+    nap(LOOKS);
+    assert_int_equal(cancelled, 0); // a HOLD, as a disarm, is none of a swap's business
     step(r, LADDER_STOPPING);
     step(r, LADDER_STOPPED);
     assert_true(eventually_lines(LOG_WARN, "step 6 to STOPPED", 1));
+    nap(LOOKS);
+    assert_int_equal(cancelled, 2);
+    step(r, LADDER_ESTOP);
+    assert_true(eventually_lines(LOG_WARN, "step 7 to ESTOP", 1));
+    nap(LOOKS);
+    assert_int_equal(cancelled, 3);
     assert_int_equal(lines(LOG_WARN, "step 3 to HOLD"), 1);
     assert_int_equal(lines(LOG_WARN, "step 5 to STOPPING"), 1);
     nap(LOOKS);
-    assert_int_equal(lines(LOG_INFO, "step") + lines(LOG_WARN, "step"), 7);
+    assert_int_equal(lines(LOG_INFO, "step") + lines(LOG_WARN, "step"), 8);
 }
 
 static void tells_of_steps_it_missed(void **state)
@@ -502,6 +541,7 @@ static void tells_the_manager_that_it_stops(void **state)
     at.sun_path[0] = '@';
     setenv("NOTIFY_SOCKET", at.sun_path, 1);
     assert_true(watch_under_manager());
+    watchdog_init(&r->dog);
     r->src.seconds = 0.01;
     in_mode(r, LADDER_READY, REASON_NONE);
     begin(r);
@@ -512,6 +552,7 @@ static void tells_the_manager_that_it_stops(void **state)
     memset(text, 0, sizeof text);
     assert_true(recv(s, text, sizeof text - 1, MSG_DONTWAIT) > 0);
     assert_string_equal(text, "STOPPING=1");
+    watchdog_end(&r->dog);
     close(s);
 }
 

@@ -1,0 +1,151 @@
+// commands: the table of what actctl can do, and its help.
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/actctl/ctl.h"
+
+static const char common[] =
+    "  -i, --instance NAME   which daemon, where several run\n"
+    "      --socket PATH     its control socket, instead of looking for it ($ACTD_SOCKET)\n"
+    "      --json            one JSON object on standard output\n"
+    "  -h, --help            this text\n";
+
+static const char statuses[] =
+    "exit status: 0 done, 1 refused or failed, 64 usage, 65 swap: the candidate was refused,\n"
+    "69 no daemon, 75 busy or asked too often, 76 no such protocol, 77 not for this user\n";
+
+#define VERB(v) ACTD__V1__VERB__VERB_##v
+
+static const struct command table[] = {
+    {"status", "", "what it does, why, and what to do next",
+     "Shows on one screen: state and reason, policy, rates, lateness, inference, chunk,\n"
+     "streams, joints, faults, drops.\n"
+     "\n"
+     "example: actctl status\n"
+     "         actctl --json status | jq .status.mode\n",
+     "", 0, 0, VERB(STATUS), status_main},
+    {"arm", "", "let the policy drive, from READY",
+     "The arm goes slowly to where the policy wants it, then the policy drives. Refused where\n"
+     "the state is not READY or the pose is unlike any that the policy was trained on.\n"
+     "\n"
+     "example: actctl arm\n",
+     "", 0, 0, VERB(ARM), act_main},
+    {"disarm", "", "come to rest, then READY",
+     "The arm ramps to rest within its limits and holds. A swap in progress goes on.\n"
+     "\n"
+     "example: actctl disarm\n",
+     "", 0, 0, VERB(DISARM), act_main},
+    {"stop", "", "come to rest, latched until reset",
+     "As disarm, and nothing moves again before `actctl reset`. A swap in progress is given up.\n"
+     "\n"
+     "example: actctl stop\n",
+     "", 0, 0, VERB(STOP), act_main},
+    {"estop", "", "emergency stop of the software, latched until reset",
+     "The emergency stop of the software; it does not replace the one of the hardware. A swap\n"
+     "in progress is given up.\n"
+     "\n"
+     "example: actctl estop\n",
+     "", 0, 0, VERB(ESTOP), act_main},
+    {"reset", "", "open the latches of a stop whose cause is gone",
+     "Refused while a cause is still there; `actctl status` names it. The arm does not move:\n"
+     "that needs `actctl arm`.\n"
+     "\n"
+     "example: actctl reset && actctl arm\n",
+     "", 0, 0, VERB(RESET), act_main},
+    {"home", "", "slowly to the configured rest pose, from READY",
+     "Every joint goes to the `home` of its configuration.\n"
+     "\n"
+     "example: actctl home\n",
+     "", 0, 0, VERB(HOME), act_main},
+    {"swap", "NAME | --back", "change the policy while the arm moves",
+     "Loads the policy NAME of swap.directory beside the running one, tries it on the newest\n"
+     "observation, compares the two, and changes over between two ticks. Whatever is wrong\n"
+     "with it is told, and the running policy goes on. Progress goes to standard error.\n"
+     "\n"
+     "      --back            return to the policy before, which is kept loaded\n"
+     "      --allow WHAT      what may differ from the running policy, a list with commas:\n"
+     "                        joints, units, cameras, rate, chunk\n"
+     "      --force           also where its motion differs by more than swap.max_difference,\n"
+     "                        or there is no fresh observation to compare on\n"
+     "\n"
+     "example: actctl swap pick-v2\n"
+     "         actctl swap pick-v2 --allow rate,chunk --force\n"
+     "         actctl swap --back\n",
+     "fba", 0, 1, VERB(SWAP), swap_main},
+    {"policies", "", "what there is to swap to",
+     "Lists the directories of swap.directory: which runs, which `swap --back` would bring,\n"
+     "and which can not be used and why.\n"
+     "\n"
+     "      --names           only the names of those that can be used, one a line\n"
+     "\n"
+     "example: actctl policies\n",
+     "n", 0, 0, VERB(POLICIES), policies_main},
+    {"instruct", "TEXT", "tell a policy that takes instructions what to do",
+     "Refused where the running policy takes none.\n"
+     "\n"
+     "example: actctl instruct \"put the cube into the box\"\n",
+     "", 1, 1, VERB(INSTRUCT), instruct_main},
+    {"record", "start|stop", "record episodes",
+     "Refused where the daemon does not record.\n"
+     "\n"
+     "example: actctl record start\n",
+     "", 1, 1, VERB(RECORD_START), record_main},
+    {"metrics", "", "counters for a scraper, as Prometheus text",
+     "What the daemon also serves over loopback HTTP where metrics.listen is configured.\n"
+     "\n"
+     "example: actctl metrics | grep lateness\n",
+     "", 0, 0, VERB(METRICS), metrics_main},
+    {"top", "", "a live view, on a terminal of 80x24 or more",
+     "Rates, lateness, streams, the place in the chunk, joints between their limits. Keys: q\n"
+     "quit, space pause, j and k more joints, s stop, e e-stop (pressed twice). It goes on when\n"
+     "the daemon is restarted. Not on a terminal, or with --json, it shows one frame and ends.\n"
+     "\n"
+     "      --hz N            frames per second, 0.2 to 20, default 5\n"
+     "\n"
+     "example: actctl top --hz 10\n",
+     "z", 0, 0, VERB(STATUS), top_main},
+    {"doctor", "", "what of this machine hurts, and the commands that mend it",
+     "What actctl sees of this machine and what the daemon sees of its own process. Without a\n"
+     "daemon, the first alone, and exit status 69. Exit status 1 when something hurts.\n"
+     "\n"
+     "example: actctl doctor\n",
+     "", 0, 0, VERB(DOCTOR), doctor_main},
+};
+#define COMMANDS (sizeof table / sizeof table[0])
+
+const struct command *commands_find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    return NULL;
+}
+
+static void help_all(void)
+{
+    printf(
+        "usage: actctl [-i INSTANCE | --socket PATH] [--json] COMMAND\n"
+        "\n"
+        "actctl talks to a running actd: it shows what the robot does and why, arms, stops, and\n"
+        "changes the policy while the arm moves.\n"
+        "\n");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", table[i].name, table[i].args);
+        printf("  %-20s %s\n", left, table[i].summary);
+    }
+    printf("\n%s      --version         of actctl\n\n", common);
+    printf("example: actctl -i left status\n\n%s\n", statuses);
+    printf("`actctl COMMAND --help` says more; the manual is `man actctl`.\n");
+}
+
+void commands_help(const struct command *c)
+{
+    if (!c) {
+        help_all();
+        return;
+    }
+    printf("usage: actctl [-i INSTANCE | --socket PATH] [--json] %s%s%s%s\n\n", c->name,
+           *c->args ? " " : "", c->args, *c->options ? " [options]" : "");
+    printf("%s\n%s\n%s", c->help, common, statuses);
+}
