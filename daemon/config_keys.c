@@ -63,7 +63,8 @@ const struct config_key config_key[] = {
     {"", "instance", KEY_PLACE, false, AT(instance), 0, 0, "", "default", NULL, NULL,
      "Name of this daemon; two on one machine need two names."},
     {"", "runtime", KEY_PATH, false, AT(runtime), 0, 0, "", NULL,
-     "/run/actd/INSTANCE, or $XDG_RUNTIME_DIR/actd/INSTANCE where /run/actd is not ours",
+     "the service's runtime directory, else /run/actd/INSTANCE, or "
+     "$XDG_RUNTIME_DIR/actd/INSTANCE where /run/actd is not ours",
      NULL,
      "Directory of the sockets."},
 

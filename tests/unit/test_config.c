@@ -165,6 +165,10 @@ static void sockets_live_where_they_may(void **state)
     struct config cfg;
 
     (void)state;
+    setenv("RUNTIME_DIRECTORY", "/run/actd/right:/run/other", 1); // by a service manager
+    assert_int_equal(parse(&cfg, "instance: left\n" SMALL, &err), 0);
+    assert_string_equal(cfg.runtime, "/run/actd/right");
+    unsetenv("RUNTIME_DIRECTORY");
     setenv("XDG_RUNTIME_DIR", "/tmp/user", 1);
     assert_int_equal(parse(&cfg, "instance: left\n" SMALL, &err), 0);
     bool ours =
