@@ -183,6 +183,17 @@ static int check_black_box(const struct checker *c)
     return 0;
 }
 
+// actd@left has its sockets in /run/actd/left: that is its name, unless it was given another.
+static void name_after_unit(struct config *cfg, const char *made)
+{
+    const char *end = made + strcspn(made, ":"), *name = end;
+
+    while (name > made && name[-1] != '/')
+        name--;
+    if (strcmp(cfg->instance, "default") == 0 && name < end && end - name < CONFIG_NAME)
+        snprintf(cfg->instance, sizeof cfg->instance, "%.*s", (int)(end - name), name);
+}
+
 // What a service manager made for us; /run/actd where root can make it; else the user's own.
 static int choose_runtime(const struct checker *c)
 {
@@ -193,6 +204,8 @@ static int choose_runtime(const struct checker *c)
         (geteuid() == 0 && access("/run/actd", F_OK) != 0 && access("/run", W_OK) == 0);
     int n;
 
+    if (made && *made == '/')
+        name_after_unit(c->cfg, made);
     if (*out == '/')
         return 0;
     if (*out)

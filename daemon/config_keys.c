@@ -61,7 +61,8 @@ const int config_sections = sizeof config_section / sizeof *config_section;
 // clang-format off
 const struct config_key config_key[] = {
     {"", "instance", KEY_PLACE, false, AT(instance), 0, 0, "", "default", NULL, NULL,
-     "Name of this daemon; two on one machine need two names."},
+     "Name of this daemon; two on one machine need two names. A service that keeps the "
+     "default has its unit's."},
     {"", "runtime", KEY_PATH, false, AT(runtime), 0, 0, "", NULL,
      "the service's runtime directory, else /run/actd/INSTANCE, or "
      "$XDG_RUNTIME_DIR/actd/INSTANCE where /run/actd is not ours",
@@ -278,7 +279,7 @@ const struct config_key config_key[] = {
      NULL, "position, widened on both sides by its own width", NULL,
      "A target beyond these is not limited but refused, and a fault."},
     {"joints", "home", KEY_REAL, false, AT_J(home), -1000, 1000, "rad", NULL, "none", NULL,
-     "Of the rest pose that `actd run --home` goes to; for all joints or none."},
+     "Of the rest pose that `actctl home` goes to; for all joints or none."},
     {"joints", "velocity", KEY_REAL, true, AT_J(velocity), 0.001, 100, "rad/s", NULL,
      NULL, NULL,
      "Limit."},

@@ -41,7 +41,7 @@ static const char run_help[] =
     "Drives the robot. A start never moves it: the measured pose is published and held.\n"
     "With --arm it waits until the ladder is READY, goes slowly to where the policy\n"
     "wants the arm, and then runs; without, it only watches. A stop after a fault is\n"
-    "latched: mend the cause and start again. Ctrl-C and SIGTERM ramp to rest first.\n"
+    "latched: mend the cause, then `actctl reset`. Ctrl-C and SIGTERM ramp to rest first.\n"
     "\n"
     "  -c, --config FILE   the robot's configuration (`actd init` writes one)\n"
     "      --arm           arm once, as soon as READY; refused under a service manager\n"

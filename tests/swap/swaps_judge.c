@@ -88,10 +88,10 @@ static int middle(const int *of, int n)
 // that the daemon has closed).
 static void judge_descriptors(struct swaps_run *r, int n)
 {
-    int part = n / 5 > 0 ? n / 5 : 1, most = 0;
-    int first = middle(r->fds, part), last = middle(r->fds + n - part, part);
+    int part = (n - SETTLE) / 5, most = 0;
+    int first = middle(r->fds + SETTLE, part), last = middle(r->fds + n - part, part);
 
-    for (int i = 0; i < n; i++)
+    for (int i = SETTLE; i < n; i++)
         most = r->fds[i] > most ? r->fds[i] : most;
     printf("descriptors %d at first, %d at last, at most %d\n", first, last, most);
     if (first != last || most > first + 2)
@@ -103,12 +103,11 @@ static void judge_memory(struct swaps_run *r)
     int n = r->n_samples < SWAPS_MAX ? r->n_samples : SWAPS_MAX, part;
     double first = 0, last = 0, growth;
 
-    if (n > 0)
-        judge_descriptors(r, n);
     if (n < SETTLE + 10) {
-        printf("memory is not judged by so few swaps\n");
+        printf("memory and descriptors are not judged by so few swaps\n");
         return;
     }
+    judge_descriptors(r, n);
     part = (n - SETTLE) / 10 > 3 ? (n - SETTLE) / 10 : 3;
     for (int i = 0; i < part; i++) {
         first += (double)r->rss_kib[SETTLE + i] / part;

@@ -164,7 +164,7 @@ bool swaps_no_time(const Actd__V1__ControlReply *m)
 {
     return m && m->result == ACTD__V1__RESULT__RESULT_FAILED &&
            (strstr(m->text, "leave no time") || strstr(m->text, "has not ended after") ||
-            strstr(m->text, "no fresh observation"));
+            strstr(m->text, "no fresh observation") || strstr(m->text, "the arm stops"));
 }
 
 // A person would look, and force it or ask again.
@@ -251,7 +251,7 @@ void swaps_step_bad(struct swaps_run *r)
                    m ? m->text : "no answer");
     else if (!*m->text)
         swaps_fail(r, "%s: refused without a word", b->what);
-    else
+    else if (!swaps_no_time(m))
         check_words(r, b, m);
     (void)swaps_ready(r); // whoever asks what is no request at all is hung up on
     (void)swaps_in_use(r, after, &is);

@@ -168,6 +168,9 @@ static void sockets_live_where_they_may(void **state)
     setenv("RUNTIME_DIRECTORY", "/run/actd/right:/run/other", 1); // by a service manager
     assert_int_equal(parse(&cfg, "instance: left\n" SMALL, &err), 0);
     assert_string_equal(cfg.runtime, "/run/actd/right");
+    assert_string_equal(cfg.instance, "left");
+    assert_int_equal(parse(&cfg, SMALL, &err), 0);
+    assert_string_equal(cfg.instance, "right");
     unsetenv("RUNTIME_DIRECTORY");
     setenv("XDG_RUNTIME_DIR", "/tmp/user", 1);
     assert_int_equal(parse(&cfg, "instance: left\n" SMALL, &err), 0);
