@@ -30,7 +30,8 @@ PKGS_SIM  := egl libpng
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wfloat-conversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wcast-qual -Wformat=2 -Wundef -Wpointer-arith -Werror
 OPT  ?= -O2 -g
-HARD := -fstack-protector-strong -fPIE
+HARD := -fstack-protector-strong -fstack-clash-protection -fPIE \
+	$(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
 ifneq ($(SAN),1)
 HARD += -D_FORTIFY_SOURCE=2
 endif

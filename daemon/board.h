@@ -24,6 +24,8 @@
 #include "daemon/slot.h"
 #include "policy/policy.h"
 
+struct explain_latch;
+
 #define BOARD_HISTORY  128 // joint samples kept to find the one nearest to a frame
 #define BOARD_COMMANDS 64
 #define BOARD_CORRUPT  5  // undecodable frames in a row are as bad as none
@@ -153,18 +155,18 @@ struct loop_report {
     uint64_t tick, ticks_run, skipped, commands;
     enum ladder_state mode;
     enum ladder_reason reason;
-    bool degraded;          // joint states older than 2 periods, or a camera is late
-    bool wants_inference;   // not while a camera or joint states (3 periods) are late
-    uint64_t chunk_id;      // newest chunk in use
-    ns_t chunk_anchor_ns;   // its row 0, after any re-anchoring
-    ns_t chunk_oldest_ns;   // capture of the oldest frame behind the target
+    bool degraded;        // joint states older than 2 periods, or a camera is late
+    bool wants_inference; // not while a camera or joint states (3 periods) are late
+    uint64_t chunk_id;    // newest chunk in use
+    ns_t chunk_anchor_ns; // its row 0, after any re-anchoring
+    ns_t chunk_oldest_ns; // capture of the oldest frame behind the target
     double chunk_row;
     int chunk_rows, chunk_blended;
     ns_t chunk_step_ns;
     uint32_t generation;      // of the newest chunk in use, 0 = none yet
     uint64_t generation_tick; // in which its first chunk came into view
-    double chunk_remaining; // rows
-    uint64_t chunks_seen;   // pushed, whatever the verdict
+    double chunk_remaining;   // rows
+    uint64_t chunks_seen;     // pushed, whatever the verdict
     uint64_t verdict[CHUNK_VERDICTS];
     uint64_t limited[ACTD_MAX_JOINTS][GUARD_LIMITS];
     uint64_t refused_vectors, gate_refusals, commands_dropped;
@@ -173,9 +175,9 @@ struct loop_report {
     struct seam_report seam[ACTD_MAX_JOINTS];
     struct faults faults;
     struct budget_report budget[BOARD_BUDGETS];
-    uint64_t stalls;             // times the monitor cut the output
-    double pos[ACTD_MAX_JOINTS]; // commanded
-    double vel[ACTD_MAX_JOINTS]; // commanded
+    uint64_t stalls;                // times the monitor cut the output
+    double pos[ACTD_MAX_JOINTS];    // commanded
+    double vel[ACTD_MAX_JOINTS];    // commanded
     double wanted[ACTD_MAX_JOINTS]; // by the policy; NaN when it wants nothing
     enum guard_limit limit[ACTD_MAX_JOINTS];
     double measured[ACTD_MAX_JOINTS];
@@ -211,6 +213,7 @@ struct board {
     _Atomic uint32_t stalls;            // times the monitor cut the output
     _Atomic bool armed;                 // the arm may move: streams are not re-learned
     _Atomic bool started;               // policy warmed up, threads running
+    struct explain_latch *latch;        // plain threads' word on a stop; NULL = none
     struct slot report;                 // struct loop_report
     // Writer: loop. Wake-up, work in a tick, anchor to in view, capture of the joint state to
     // the command that knows it: in the order of enum board_budget.

@@ -49,6 +49,11 @@ void check_report_measured(struct check *c);
 // check_safety.c: what stops the arm, when.
 void check_report_safety(struct check *c);
 
+// check_operators.c: who may act and read, what can be swapped to, where the metrics are; and
+// what is wrong with that: warnings, then 0 or -EINVAL with err filled.
+void check_report_operators(struct check *c);
+int check_judge_operators(struct check *c);
+
 // check_infer.c: rows after which the next inference starts, given the latency measured.
 int check_lead_rows(const struct check *c);
 

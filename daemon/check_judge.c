@@ -261,6 +261,7 @@ int check_judge(struct check *c)
     for (int a = 0; a < c->binding.n; a++)
         judge_output(c, a, &c->cfg.joint[c->binding.joint_of[a]]);
     judge_latency(c);
-    rc = judge_age(c);
+    rc = check_judge_operators(c);
+    rc = rc ? rc : judge_age(c);
     return rc ? rc : judge_machine(c);
 }

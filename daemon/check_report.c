@@ -4,6 +4,7 @@
 
 #include "daemon/check_impl.h"
 #include "daemon/rt.h"
+#include "policy/golden.h"
 
 static const char *const mode_name[] = {"replace",          "crossfade",   "ensemble",
                                         "weighted_average", "latest_only", "average",
@@ -47,6 +48,13 @@ static void policy_facts(struct check *c)
     table_row(t, "compute\tthreads: %d; BLAS kernels %s", p->threads, p->blas_core);
     table_row(t, "memory\tweights %.1f MiB, working %.1f MiB", mib(p->weight_bytes),
               mib(p->activation_bytes));
+    table_row(t, "digest\t%.12s (whole in the log of run)", p->digest);
+    if (p->golden_error >= 0)
+        table_row(t, "golden forward\toff by %.1e where %.0e is allowed", p->golden_error,
+                  GOLDEN_TOLERANCE);
+    else
+        table_row(t, "golden forward\tnone recorded; `actd golden %s` records one",
+                  c->cfg.policy.directory);
     fprintf(c->out, "Policy\n");
     table_print(t, c->out);
 }
@@ -180,6 +188,7 @@ void check_report_static(struct check *c)
     stream_table(c);
     rate_table(c);
     check_report_safety(c);
+    check_report_operators(c);
 }
 
 static void core_row(struct check *c)

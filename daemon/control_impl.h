@@ -43,6 +43,9 @@ struct control_session {
     uint64_t number;              // of the swap, or of the loop's last answer before
     uint32_t bit;                 // board_request
     ns_t until_ns, look_ns;       // until when it waits, when to look next
+    bool rests;                   // its reset is not asked before the arm rests,
+    ns_t rest_ns;                 // until when at most,
+    uint64_t rest_latched;        // with these faults latched, and no others
     ns_t over_ns;                 // since when its swap is decided, 0 = it is not
     enum swap_stage stage;        // told last
 };
@@ -52,6 +55,7 @@ struct control_say { // one kind of log line
     uint64_t hidden; // since the last that was written
 };
 
+#define AUDITS 32 // verbs
 struct control {
     struct control_source src;
     struct explain_source explain;
@@ -65,7 +69,7 @@ struct control {
     ns_t accept_ns; // nobody is let in before
     struct buckets users;
     struct bucket strangers;
-    struct control_say denied, audit;
+    struct control_say denied, audit[AUDITS]; // a flood of one verb hides no other
     struct loop_report report;
     uint8_t packet[CONTROL_REQUEST_MAX];
     uint8_t reply[CONTROL_REPLY_MAX];

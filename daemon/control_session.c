@@ -1,6 +1,7 @@
 // Packets in and out of one session. One request in a turn, so that nobody's turn is
 // long.
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -105,16 +106,26 @@ static int price(Actd__V1__Verb verb)
 }
 
 // Not listened to until it may ask again: a flood is answered 50 times a second, not
-// more.
+// more. Who may act is never deaf for longer than that: the next may be a stop.
 static void too_often(struct control *c, struct control_session *s, int tokens, ns_t now)
 {
     struct bucket *b = buckets_of(&c->users, s->peer.uid, now);
     ns_t wait = bucket_wait(b, &control_rate, tokens, now);
 
-    s->deaf_ns =
-        now + (wait > control_rate.per_token_ns ? wait : control_rate.per_token_ns);
+    if (wait < control_rate.per_token_ns || s->right == ACCESS_ACT)
+        wait = control_rate.per_token_ns;
+    s->deaf_ns = now + wait;
     control_answer(c, s, s->asked.id, ACTD__V1__RESULT__RESULT_RATE_LIMITED,
                    "more than 50 requests in a second: not done; ask less often");
+}
+
+// Who has hung up since has been told nothing, and does not expect the arm to move; a stop is
+// done for anybody who may.
+static bool left(const struct control_session *s)
+{
+    struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 static void handle(struct control *c, struct control_session *s, ns_t now)
@@ -125,7 +136,9 @@ static void handle(struct control *c, struct control_session *s, ns_t now)
                                price(verb), now);
 
     // To come to rest is never asked too often, by those who may.
-    if (!granted && !(may && control_stops(verb))) {
+    if (control_acts(verb) && !control_stops(verb) && left(s)) {
+        control_close(s);
+    } else if (!granted && !(may && control_stops(verb))) {
         too_often(c, s, price(verb), now);
     } else if (may) {
         control_do(c, s, now);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/doctor_impl.h"
+#include "daemon/table.h"
 
 #define PRIORITY 50 // control.priority's preset
 
@@ -168,8 +169,9 @@ enum doctor_severity doctor_print(const struct doctor_finding *f, int n, FILE *o
             if (f[i].remedy[0])
                 fprintf(out, "%24s-> %s\n", "", f[i].remedy);
         }
-    fprintf(out, "\n%d hurt%s, %d to know, %d good\n", count[DOCTOR_HURTS],
-            count[DOCTOR_HURTS] == 1 ? "s" : "", count[DOCTOR_NOTE], count[DOCTOR_GOOD]);
+    fprintf(out, "\n%d problem%s, %d note%s, %d good\n", count[DOCTOR_HURTS],
+            count[DOCTOR_HURTS] == 1 ? "" : "s", count[DOCTOR_NOTE],
+            count[DOCTOR_NOTE] == 1 ? "" : "s", count[DOCTOR_GOOD]);
     return count[DOCTOR_HURTS]  ? DOCTOR_HURTS
            : count[DOCTOR_NOTE] ? DOCTOR_NOTE
                                 : DOCTOR_GOOD;

@@ -133,22 +133,48 @@ static void isolated(struct doctor *d)
     }
 }
 
+// Worth it only on a core that the loop has to itself: else other programs interrupt it anyhow.
+static void no_nohz(struct doctor *d, bool built_in)
+{
+    int cpu = d->loop_cpu >= 0 ? d->loop_cpu : d->m->last_core;
+    struct doctor_finding *f;
+
+    f = doctor_say(
+        d, "nohz_full", DOCTOR_NOTE,
+        "the kernel's own tick interrupts every core, some microseconds each%s",
+        !built_in ? "; this kernel is built without nohz_full: nothing to switch on"
+        : cpu < 0 ? "; nohz_full would need a second core"
+                  : "");
+    if (built_in && cpu >= 0)
+        doctor_mend(
+            f,
+            "add nohz_full=%d rcu_nocbs=%d (with isolcpus) to GRUB_CMDLINE_LINUX in "
+            "/etc/default/grub, sudo update-grub, reboot; set control.cpu: %d",
+            cpu, cpu, cpu);
+}
+
 static void nohz(struct doctor *d)
 {
     char list[DOCTOR_FILE];
+    struct doctor_finding *f;
+    bool built_in;
 
-    if (hidden(d))
+    if (hidden(d)) {
         doctor_unknown(d, "nohz_full", "/sys does not show the processors");
-    else if (!core_list(d, CPU "/nohz_full", list) || !list[0])
-        doctor_say(d, "nohz_full", DOCTOR_NOTE,
-                   "the kernel's own tick interrupts every core, some microseconds each");
+        return;
+    }
+    built_in = core_list(d, CPU "/nohz_full", list);
+    if (!built_in || !list[0])
+        no_nohz(d, built_in);
     else if (d->loop_cpu >= 0 && doctor_listed(list, d->loop_cpu))
         doctor_say(d, "nohz_full", DOCTOR_GOOD, "core %d runs without the kernel's tick",
                    d->loop_cpu);
-    else
-        doctor_say(d, "nohz_full", DOCTOR_NOTE,
-                   "cores %.60s run without the kernel's tick, the loop's does not",
-                   list);
+    else {
+        f = doctor_say(d, "nohz_full", DOCTOR_NOTE,
+                       "cores %.60s run without the kernel's tick, the loop's does not",
+                       list);
+        doctor_mend(f, "set control.cpu to one of %.60s", list);
+    }
 }
 
 static void smt(struct doctor *d)
@@ -207,4 +233,5 @@ void doctor_cores(struct doctor *d)
     nohz(d);
     smt(d);
     dma_latency(d);
+    doctor_load(d);
 }

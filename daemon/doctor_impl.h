@@ -75,6 +75,7 @@ void doctor_process(struct doctor *d); // doctor_process.c: class, limits, nicen
 void doctor_environ(
     struct doctor *d);                // doctor_environ.c: environment, BLAS, instructions
 void doctor_cores(struct doctor *d);  // doctor_cores.c: governor, isolated, SMT, latency
+void doctor_load(struct doctor *d);   // doctor_load.c: what else wants to run
 void doctor_kernel(struct doctor *d); // doctor_kernel.c: preemption, throttling, THP
 void doctor_housing(struct doctor *d); // doctor_housing.c: VM, container, cgroup quota
 void doctor_keeping(struct doctor *d); // doctor_keeping.c: time, disk

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "daemon/explain_latch.h"
+#include "daemon/loop.h"
+
 #define SLOW 0.9 // of the declared rate: below it the rate is named as a cause
 
 static double ms_since(ns_t at, ns_t now)
@@ -16,37 +19,97 @@ static bool slow_joints(const struct explain_source *s)
     return hz > 0 && hz < SLOW * s->cfg->joint_state.rate_hz;
 }
 
-// The first stream that comes more slowly than declared.
-bool explain_slow(const struct explain_source *s, char *text, size_t size)
+static void joints_rate(const struct explain_source *s, char *text, size_t size)
 {
-    double hz = s->received_hz[0];
-    if (slow_joints(s)) {
-        snprintf(text, size,
-                 "joint states come at %.1f Hz, but joint_state.rate_hz says %g: correct "
-                 "the one that is wrong",
-                 hz, s->cfg->joint_state.rate_hz);
-        return true;
+    snprintf(text, size,
+             "joint states come at %.1f Hz, but joint_state.rate_hz says %g: correct "
+             "the one that is wrong",
+             s->received_hz[0], s->cfg->joint_state.rate_hz);
+}
+
+static void camera_rate(const struct explain_source *s, int i, char *text, size_t size)
+{
+    const struct config_camera *c = &s->cfg->camera[i];
+    snprintf(text, size,
+             "frames of camera %s come at %.1f Hz, but cameras.%s.rate_hz says %g: "
+             "correct the one that is wrong",
+             c->name, s->received_hz[i + 1], c->name, c->rate_hz);
+}
+
+// The first stream of the kind that comes more slowly than declared.
+void explain_slow(const struct explain_source *s, enum ladder_reason reason, char *text,
+                  size_t size)
+{
+    if (reason == REASON_JOINTS_SLOW) {
+        if (slow_joints(s))
+            joints_rate(s, text, size);
+        return;
     }
     for (int i = 0; i < s->cfg->n_cameras; i++) {
-        const struct config_camera *c = &s->cfg->camera[i];
-        hz = s->received_hz[i + 1];
-        if (hz <= 0 || hz >= SLOW * c->rate_hz)
-            continue;
-        snprintf(text, size,
-                 "frames of camera %s come at %.1f Hz, but cameras.%s.rate_hz says %g: "
-                 "correct the one that is wrong",
-                 c->name, hz, c->name, c->rate_hz);
+        double hz = s->received_hz[i + 1];
+        if (hz > 0 && hz < SLOW * s->cfg->camera[i].rate_hz) {
+            camera_rate(s, i, text, size);
+            return;
+        }
+    }
+}
+
+// So slow that what came last is no longer fresh when the next one comes, however steady it is:
+// the count of fresh ticks begins anew each time. Any other rate delays nothing.
+static bool never_fresh(double hz, double declared_hz, struct loop_bounds (*bounds)(ns_t))
+{
+    return hz > 0 && declared_hz > 0 &&
+           (double)NS_PER_S / hz > (double)bounds(clock_period_ns(declared_hz)).degraded;
+}
+
+static bool blames_a_rate(const struct explain_source *s, char *text, size_t size)
+{
+    if (never_fresh(s->received_hz[0], s->cfg->joint_state.rate_hz, loop_joint_bounds)) {
+        joints_rate(s, text, size);
         return true;
     }
+    for (int i = 0; i < s->cfg->n_cameras; i++)
+        if (never_fresh(s->received_hz[i + 1], s->cfg->camera[i].rate_hz,
+                        loop_camera_bounds)) {
+            camera_rate(s, i, text, size);
+            return true;
+        }
     return false;
 }
 
-static void starting(const struct explain_source *s, char *text, size_t size)
+// What has interrupted the count last, where that is why it is not over.
+static void interrupted(const struct explain_source *s, const struct loop_report *now,
+                        char *text, size_t size)
 {
-    if (explain_slow(s, text, size))
+    static const enum ladder_reason away[] = {REASON_JOINTS_MISSING, REASON_JOINTS_STALE,
+                                              REASON_CAMERA_MISSING, REASON_CAMERA_STALE};
+    uint64_t least = (uint64_t)s->cfg->safety.fresh_ticks;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof away / sizeof *away; i++) {
+        uint64_t ago = now->tick - now->faults.of[away[i]].last_tick;
+        if (now->faults.of[away[i]].episodes == 0 || ago >= least)
+            continue;
+        least = ago;
+        snprintf(text, size, "; the count began anew %llu ticks ago (%s)",
+                 (unsigned long long)ago, ladder_reason_name(away[i]));
+    }
+}
+
+static void starting(const struct explain_source *s, const struct loop_report *now,
+                     char *text, size_t size)
+{
+    int ticks = s->cfg->safety.fresh_ticks;
+    char lasts[32] = "", anew[80];
+
+    if (blames_a_rate(s, text, size))
         return;
-    snprintf(text, size, "waits until every stream has been fresh for %d ticks in a row",
-             s->cfg->safety.fresh_ticks);
+    if (s->cfg->control.rate_hz > 0)
+        snprintf(lasts, sizeof lasts, ", %.3g s", ticks / s->cfg->control.rate_hz);
+    interrupted(s, now, anew, sizeof anew);
+    snprintf(text, size,
+             "waits until every stream has been fresh for %d ticks in a row%s%s", ticks,
+             lasts, anew);
 }
 
 static void joints_missing(const struct explain_source *s, char *text, size_t size)
@@ -179,7 +242,8 @@ static void no_chunk(const struct explain_source *s, const struct loop_report *n
     struct histogram_summary h = hist_summary(&s->board->chunk_latency);
     ns_t since = s->board->inferring_since_ns;
 
-    if (reason == REASON_POLICY_SLOW && since != 0)
+    // A stop comes after a while of HOLD: by then another inference may just have begun.
+    if (reason == REASON_POLICY_SLOW && since != 0 && now->now_ns - since > h.p50_ns)
         snprintf(
             text, size,
             "the chunk in use is over and the inference for the next has run for %.0f "
@@ -223,7 +287,7 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
     text[0] = '\0';
     switch (reason) {
     case REASON_STARTING:
-        starting(s, text, size);
+        starting(s, now, text, size);
         return;
     case REASON_JOINTS_MISSING:
         joints_missing(s, text, size);
@@ -263,12 +327,15 @@ void explain_reason(const struct explain_source *s, const struct loop_report *no
     }
 }
 
-static const char *what_next(enum ladder_state to)
+static const char *what_next(const struct loop_event *e)
 {
-    switch (to) {
+    bool asked_for = e->reason == REASON_OPERATOR || e->reason == REASON_ESTOP;
+
+    switch (e->to) {
     case LADDER_STOPPED:
     case LADDER_ESTOP:
-        return "; latched: mend the cause, then `actctl reset`";
+        return asked_for ? "; latched until `actctl reset`"
+                         : "; latched: mend the cause, then `actctl reset`";
     case LADDER_HOLD:
         return "; decelerates, goes on if the cause passes in time";
     default:
@@ -279,10 +346,13 @@ static const char *what_next(enum ladder_state to)
 void explain_event(const struct explain_source *s, const struct loop_report *now,
                    const struct loop_event *e, char *text, size_t size)
 {
-    char why[256];
-    explain_reason(s, now, e->reason, e->index, e->value, why, sizeof why);
+    char why[EXPLAIN_LATCH_TEXT];
+    if (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP)
+        explain_latching(s, now, e, why, sizeof why);
+    else
+        explain_reason(s, now, e->reason, e->index, e->value, why, sizeof why);
     snprintf(text, size, "%s -> %s%s%s%s%s%s%s", ladder_state_name(e->from),
              ladder_state_name(e->to), e->reason ? " (" : "",
              e->reason ? ladder_reason_name(e->reason) : "", e->reason ? ")" : "",
-             why[0] ? ": " : "", why, what_next(e->to));
+             why[0] ? ": " : "", why, what_next(e));
 }

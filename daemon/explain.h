@@ -16,7 +16,8 @@ struct explain_source {
     const struct infer *infer;
     const struct bus *bus;         // NULL = unknown
     struct camera *const *cameras; // (cfg->n_cameras); NULL = unknown
-    // Received per second over the last second: joints first, then the cameras; 0 = unknown.
+    // Received per second over the last second: joints first, then the cameras; 0 = unknown,
+    // also while a stream has not been there for a whole one (status_received_hz).
     double received_hz[POLICY_MAX_CAMERAS + 1];
 };
 

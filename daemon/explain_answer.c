@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/explain_impl.h"
+#include "daemon/explain_latch.h"
 #include "daemon/loop.h"
 
 static bool latched(enum ladder_state s)
@@ -72,7 +73,19 @@ static const char *in_this_state(const struct loop_answer *a, enum board_request
         return "it is on its way home; wait, or `actctl disarm` first";
     if (request == BOARD_HOME && armed(a->to))
         return "it is armed; `actctl disarm` first";
+    if (a->from != LADDER_READY)
+        return "it was not READY at that tick; ask again";
     return "it was asked for something else at the same time; ask again";
+}
+
+// The one that was in the way: it may have been left in that very tick.
+static enum ladder_state in_the_way(const struct loop_answer *a,
+                                    enum board_request request)
+{
+    bool braked = request == BOARD_RESET && a->from == LADDER_STOPPING;
+    bool arose = a->to == LADDER_READY && a->from != LADDER_READY;
+
+    return braked || arose ? a->from : a->to;
 }
 
 // A stop that a person asked for needs no mending.
@@ -81,14 +94,31 @@ static bool asked_for(enum ladder_reason cause)
     return cause == REASON_OPERATOR || cause == REASON_ESTOP;
 }
 
-static const char *remedy(const struct loop_answer *a, enum board_request request)
+static const char *remedy(const struct loop_answer *a, enum ladder_reason cause,
+                          enum board_request request)
 {
     if (!latched(a->to))
         return "";
-    if (asked_for(a->cause))
+    if (asked_for(cause))
         return "; `actctl reset` first";
     return request == BOARD_RESET ? "; mend that, then reset"
                                   : "; mend that, then `actctl reset`";
+}
+
+// Why the arm is latched, as it was when that happened; else what is in the way now.
+static enum ladder_reason behind(const struct explain_source *s,
+                                 const struct loop_report *now,
+                                 const struct loop_answer *a, enum board_request request,
+                                 char *why, size_t size)
+{
+    // A reset asks for what is there now; all others need a reset first.
+    bool latch = latched(a->to) && now->mode == a->to &&
+                 (request != BOARD_RESET || a->cause == now->reason);
+
+    if (latch && explain_latched(s, now, why, size))
+        return now->reason;
+    explain_reason(s, now, a->cause, a->index, a->value, why, size);
+    return a->cause;
 }
 
 static void tell_refused(const struct explain_source *s, const struct loop_report *now,
@@ -96,7 +126,8 @@ static void tell_refused(const struct explain_source *s, const struct loop_repor
                          char *text, size_t size)
 {
     const char *what = refused(request), *state = ladder_state_name(a->to);
-    char why[320] = "";
+    char why[EXPLAIN_LATCH_TEXT] = "";
+    enum ladder_reason cause;
 
     if (request == BOARD_HOME && isnan(s->cfg->joint[0].home)) {
         snprintf(text, size,
@@ -105,12 +136,13 @@ static void tell_refused(const struct explain_source *s, const struct loop_repor
     }
     if (a->cause == REASON_NONE ||
         (request == BOARD_RESET && asked_for(a->cause))) { // its brakes, then
-        snprintf(text, size, "%s: %s (%s)", what, in_this_state(a, request), state);
+        snprintf(text, size, "%s: %s (%s)", what, in_this_state(a, request),
+                 ladder_state_name(in_the_way(a, request)));
         return;
     }
-    explain_reason(s, now, a->cause, a->index, a->value, why, sizeof why);
-    snprintf(text, size, "%s: %s (%s)%s%s%s", what, state, ladder_reason_name(a->cause),
-             why[0] ? ": " : "", why, remedy(a, request));
+    cause = behind(s, now, a, request, why, sizeof why);
+    snprintf(text, size, "%s: %s (%s)%s%s%s", what, state, ladder_reason_name(cause),
+             why[0] ? ": " : "", why, remedy(a, cause, request));
 }
 
 bool explain_answer(const struct explain_source *s, const struct loop_report *now,

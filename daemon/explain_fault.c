@@ -181,7 +181,7 @@ void explain_fault(const struct explain_source *s, const struct loop_report *now
         return;
     case REASON_JOINTS_SLOW:
     case REASON_CAMERA_SLOW:
-        explain_slow(s, text, size);
+        explain_slow(s, reason, text, size);
         return;
     case REASON_CAMERA_SKEW:
         snprintf(text, size,

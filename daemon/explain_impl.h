@@ -10,7 +10,9 @@ void explain_fault(const struct explain_source *src, const struct loop_report *n
                    enum ladder_reason reason, int index, double value, char *text,
                    size_t size);
 
-// plain. The first stream that comes more slowly than declared. explain.c.
-bool explain_slow(const struct explain_source *src, char *text, size_t size);
+// plain. For JOINTS_SLOW and CAMERA_SLOW: the first stream of that kind that comes more slowly than
+// declared, if there is one. explain.c.
+void explain_slow(const struct explain_source *src, enum ladder_reason reason, char *text,
+                  size_t size);
 
 #endif

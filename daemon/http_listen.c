@@ -63,17 +63,26 @@ static bool parse(const char *listen, struct address *a)
            ntohl(a->at.v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-static const char *remedy(int rc)
+#define NO_TCP                                                                     \
+    "TCP is not allowed here; as a service install tcp.conf "                      \
+    "(/usr/share/doc/actd/examples) with systemctl edit or as a drop-in, or take " \
+    "metrics.listen out and use `actctl metrics`"
+
+static const char *remedy(int rc, const struct address *a)
 {
+    // The port lies at the same place in both.
+    unsigned port = ntohs(a->at.v4.sin_port);
+
     switch (rc) {
     case -EADDRINUSE:
         return "another program listens there; `ss -tlnp` shows which; choose another port";
     case -EACCES:
-        return "ports below 1024 are root's; choose a higher one";
-    case -EAFNOSUPPORT:
+        if (port > 0 && port < IPPORT_RESERVED)
+            return "ports below 1024 are root's; choose a higher one";
+        return NO_TCP;
+    case -EAFNOSUPPORT: // the sandbox's RestrictAddressFamilies=, or a machine without IPv6
     case -EPERM:
-        return "the service may use no TCP; add its drop-in for TCP, or take metrics.listen out "
-               "and use `actctl metrics`";
+        return NO_TCP;
     case -EADDRNOTAVAIL:
         return "this machine has no such address; use 127.0.0.1";
     default:
@@ -120,6 +129,6 @@ int http_listen(const char *listen, int *port, struct config_error *err)
     if (fd < 0)
         snprintf(err->text, sizeof err->text,
                  "metrics.listen: %s can not be listened on (%s): %s", listen,
-                 strerror(-fd), remedy(fd));
+                 strerror(-fd), remedy(fd, &a));
     return fd;
 }

@@ -120,7 +120,7 @@ static void enter(struct loop *l, enum ladder_state to, ns_t now)
     if (to == LADDER_HOLD)
         l->hold_since_ns = now;
     if (from == LADDER_READY && (to == LADDER_APPROACH || to == LADDER_HOMING)) {
-        loop_start_from_measured(l);
+        loop_start(l);
         l->armed_before = true;
         l->approached = false;
         l->approach_since_ns = now;

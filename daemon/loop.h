@@ -5,8 +5,9 @@
 // What is published: as soon as a joint state has been seen, one command per tick, moving or
 // not. Before the first arming that is the pose that was measured first (anew after the arm was
 // moved by hand), and nothing at all while the measured pose lies outside the limits or is too old
-// to be true. Afterwards, when idle, it is the last commanded pose. Arming starts from the
-// measured one.
+// to be true. Afterwards, when idle, it is the last commanded pose, or the measured one where the
+// arm was moved by hand. Arming starts from the measured pose; once armed, from where the command
+// holds the arm, unless it lies somewhere else.
 //
 // loop_new, loop_free (loop_init.c) and the thread (loop_thread.c) are plain; loop_tick is rt.
 #ifndef ACTD_LOOP_H

@@ -20,32 +20,66 @@ void loop_start_from_measured(struct loop *l)
     l->sent = l->left = l->guard;
 }
 
-// Is the arm measured somewhere else than where it is held?
-static bool moved_away(const struct loop *l)
+// How far the arm is measured from where it is held, beyond what droop and lag explain; rad of the
+// joint that is worst, negative when it is there.
+static double away_by(const struct loop *l)
 {
     const struct guard_limits *lim = &l->cfg.limits;
+    double worst = -1;
 
     for (int i = 0; i < l->cfg.joints; i++) {
         double bound = fmin(LOOP_MOVED, (lim->max[i] - lim->min[i]) / 10);
 
-        if (fabs(l->joints.pos[i] - l->guard.pos[i]) >
-            fmax(bound, l->cfg.following_error[i]))
-            return true;
+        worst = fmax(worst, fabs(l->joints.pos[i] - l->guard.pos[i]) -
+                                fmax(bound, l->cfg.following_error[i]));
     }
-    return false;
+    return worst;
 }
 
-// Before the first arming: the pose that was measured first, until the arm was moved.
-static void hold_measured(struct loop *l)
+// From where a motion begins. Once armed the command goes on from where it holds the arm, without
+// a step; where nothing was held yet, or the arm is somewhere else, from where it is measured.
+void loop_start(struct loop *l)
 {
-    if (l->held && l->joints.number != l->away_number)
-        l->away = moved_away(l) ? l->away + 1 : 0;
+    if (!l->armed_before || away_by(l) > 0)
+        loop_start_from_measured(l);
+    l->held = true;
+    l->away = 0;
+}
+
+// A disarmed arm that lies somewhere else for so many samples was moved by hand. One that comes
+// nearer meanwhile was late, and is not told to stop on its way.
+static bool moved(struct loop *l)
+{
+    double by = away_by(l);
+
+    if (l->joints.number == l->away_number)
+        return false;
     l->away_number = l->joints.number;
-    if (l->held && l->away < LOOP_MOVED_SAMPLES)
+    l->away = by > 0 ? l->away + 1 : 0;
+    if (l->away == 1)
+        l->away_from = by;
+    if (l->away < LOOP_MOVED_SAMPLES)
+        return false;
+    l->away = 0;
+    return by > l->away_from - LOOP_COMES_BACK;
+}
+
+// Idle: the pose that was measured first, or commanded last, until the arm was moved.
+static void hold(struct loop *l)
+{
+    if (l->held && !moved(l))
         return;
     loop_start_from_measured(l);
     l->held = true;
     l->away = 0;
+}
+
+// A stopped arm stays where it was stopped, whatever pushes it, until somebody has opened the latch.
+static bool idle(const struct loop *l)
+{
+    return !l->armed_before ||
+           ((l->state == LADDER_WAITING || l->state == LADDER_READY) && !l->outside &&
+            !l->stale);
 }
 
 const double *loop_goal(const struct loop *l)
@@ -158,8 +192,8 @@ bool loop_make_command(struct loop *l, ns_t now)
         return false;
     }
     find_lost(l);
-    if (!l->armed_before)
-        hold_measured(l);
+    if (idle(l))
+        hold(l);
     move(l, &r);
     fill(l, &r, now);
     return pass_gate(l);

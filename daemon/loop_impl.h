@@ -17,7 +17,8 @@
 // row was moved by hand.
 #define LOOP_MOVED         0.1 // rad, or a tenth of the joint's range
 #define LOOP_MOVED_SAMPLES 10
-#define LOOP_BAD_JOINTS    3 // joint states refused in a row: stop
+#define LOOP_COMES_BACK    0.01 // rad in that time
+#define LOOP_BAD_JOINTS    3    // joint states refused in a row: stop
 #define LOOP_BAD_CHUNKS    2 // chunks in a row that are not finite, or out of range: stop
 #define LOOP_BAD_TARGETS   5 // ticks in a row with such a target: stop
 #define LOOP_WINDOW_LEAST \
@@ -55,6 +56,7 @@ struct loop {
     bool armed_before;      // since start: the idle pose is then the last commanded one
     bool held;              // before that: the pose that was measured first
     int away;               // joint samples in a row that lie too far from it
+    double away_from;       // by how far, in the first of them
     uint64_t away_number;   // the last one looked at
     bool approached;        // since arming
     enum gate_verdict gate; // of the last tick
@@ -84,6 +86,8 @@ struct loop {
 const double *loop_goal(const struct loop *l);
 // The guard begins at the measured pose, brought inside the limits where it rests a hair beyond.
 void loop_start_from_measured(struct loop *l);
+// Arming: from there, or from where the arm is held.
+void loop_start(struct loop *l);
 // Fills l->command. False when nothing may be published in this tick.
 bool loop_make_command(struct loop *l, ns_t now);
 // Hands it over. False when it can not leave: then it was never made.

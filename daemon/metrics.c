@@ -25,12 +25,12 @@ static void identity(struct metrics_text *t, const Actd__V1__Status *m)
     const struct metrics_label version[] = {{"version", m->version}, {NULL, NULL}};
     bool fifo = strncmp(m->scheduling, "SCHED_FIFO", strlen("SCHED_FIFO")) == 0;
 
-    metrics_one(t, "actd_up", "gauge", "The daemon answers.", 1);
+    metrics_one(t, "actd_up", "gauge", "1 while the daemon answers.", 1);
     metrics_family(t, "actd_build_info", "gauge", "Version of the daemon.");
     metrics_sample(t, "", version, 1);
     if (m->timestamp)
         metrics_one(t, "actd_status_timestamp_seconds", "gauge",
-                    "When these numbers were taken, seconds since 1970.",
+                    "When these numbers were taken, in seconds since 1970.",
                     (double)m->timestamp->seconds + (double)m->timestamp->nanos / 1e9);
     metrics_family(t, "actd_loop_realtime", "gauge",
                    "Whether the kernel granted SCHED_FIFO to the loop.");
@@ -41,32 +41,34 @@ static void identity(struct metrics_text *t, const Actd__V1__Status *m)
 
 static void state(struct metrics_text *t, const Actd__V1__Status *m)
 {
-    states(t, "actd_mode", "mode", "State of the ladder: 1 for the one that it is in.",
+    states(t, "actd_mode", "mode", "State of the daemon: 1 for the one that it is in.",
            &actd__v1__mode__descriptor, (int)m->mode);
-    states(t, "actd_reason", "reason", "Why it is in that state: 1 for the cause.",
+    states(t, "actd_reason", "reason", "Why it is in that state: 1 for the reason.",
            &actd__v1__reason__descriptor, (int)m->reason);
-    metrics_one(t, "actd_degraded", "gauge", "Joint states or a camera are late.",
+    metrics_one(t, "actd_degraded", "gauge", "Whether joint states or a camera are late.",
                 m->degraded);
 }
 
 static void rates(struct metrics_text *t, const Actd__V1__Status *m)
 {
     metrics_one(t, "actd_control_asked_hertz", "gauge",
-                "Commands a second, as configured.", m->control_hz);
+                "Commands per second, as configured.", m->control_hz);
     metrics_one(t, "actd_control_hertz", "gauge",
-                "Commands published a second, over the last second.", m->achieved_hz);
+                "Commands published in the last second.", m->achieved_hz);
     metrics_one(t, "actd_inference_hertz", "gauge", "Inferences in the last second.",
                 m->inference_hz);
     metrics_one(t, "actd_ticks_total", "counter", "Ticks that the loop ran.",
                 (double)m->ticks);
     metrics_one(t, "actd_ticks_skipped_total", "counter",
-                "Ticks that were over before the loop came.", (double)m->skipped_ticks);
+                "Ticks left out because they were over before the loop woke.",
+                (double)m->skipped_ticks);
     metrics_one(t, "actd_commands_total", "counter", "Joint commands published.",
                 (double)m->commands);
-    metrics_one(t, "actd_chunks_used_total", "counter", "Chunks of the policy used.",
-                (double)m->chunks_used);
+    metrics_one(t, "actd_chunks_used_total", "counter",
+                "Chunks of the policy that were used.", (double)m->chunks_used);
     metrics_one(t, "actd_stalls_total", "counter",
-                "Times the output was cut since the loop was stuck.", (double)m->stalls);
+                "How often the output was cut because the loop was stuck.",
+                (double)m->stalls);
 }
 
 size_t metrics_write(const Actd__V1__Status *m, char *out, size_t size)

@@ -4,7 +4,8 @@
 // a rate over a series that begins at 1 misses the first event. Class plain, pure.
 //
 // What is told apart by a label is bounded: a reason why the last frame was refused, say, is in the
-// log, not in a label, or each sentence would be a time series of its own for ever.
+// log, not in a label, or each sentence would be a time series of its own for ever. Words that
+// become labels are listed in the manual (METRICS in actd.1), and stay.
 //
 // The label "instance" is the daemon's. Prometheus calls it exported_instance, since it has an
 // "instance" of its own (host:port), unless the job says honor_labels.

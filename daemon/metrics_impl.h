@@ -1,5 +1,4 @@
-// The inside of metrics: how a line is written (metrics_line.c), and which there are (metrics.c,
-// metrics_parts.c).
+// The inside of metrics: how a line is written (metrics_line.c), and which there are (the others).
 #ifndef ACTD_METRICS_IMPL_H
 #define ACTD_METRICS_IMPL_H
 
@@ -45,7 +44,11 @@ void metrics_histograms(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_faults(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_budgets(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_streams(struct metrics_text *t, const Actd__V1__Status *m);
+// plain. The label of stream i: "joints" or a camera's name, each once.
+const char *metrics_stream(const Actd__V1__Status *m, int i);
 void metrics_counters(struct metrics_text *t, const Actd__V1__Status *m);
+// metrics_drops.c
+void metrics_drops(struct metrics_text *t, const Actd__V1__Status *m);
 // metrics_motion.c
 void metrics_joints(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_chunk(struct metrics_text *t, const Actd__V1__Status *m);

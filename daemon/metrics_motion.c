@@ -16,11 +16,11 @@ static void seams(struct metrics_text *t, const Actd__V1__Status *m)
         return;
     metrics_family(
         t, "actd_seam_max_radians", "gauge",
-        "Largest jump of the target at a chunk change (metres where it slides).");
+        "Largest jump of the target at a change of chunk (metres for a sliding joint).");
     for (size_t i = 0; i < m->n_seams; i++)
         metrics_value(t, "joint", m->seams[i]->joint, m->seams[i]->max_rad);
     metrics_family(t, "actd_seam_max_radians_per_second", "gauge",
-                   "Largest jump of its speed there.");
+                   "Largest jump of the target's speed there.");
     for (size_t i = 0; i < m->n_seams; i++)
         metrics_value(t, "joint", m->seams[i]->joint, m->seams[i]->max_rad_s);
 }
@@ -28,13 +28,14 @@ static void seams(struct metrics_text *t, const Actd__V1__Status *m)
 void metrics_joints(struct metrics_text *t, const Actd__V1__Status *m)
 {
     static const char *const family[][2] = {
-        {"actd_joint_measured_radians", "Where a joint is (metres where it slides)."},
-        {"actd_joint_commanded_radians", "Where it is told to be."},
+        {"actd_joint_measured_radians",
+         "Measured position of a joint (metres for a sliding joint)."},
+        {"actd_joint_commanded_radians", "Commanded position of a joint."},
         {"actd_joint_wanted_radians",
-         "Where the policy wants it, before limits; NaN when it wants nothing."},
-        {"actd_joint_commanded_radians_per_second", "How fast it is told to move."},
-        {"actd_joint_min_radians", "Lower limit of the command."},
-        {"actd_joint_max_radians", "Upper limit of the command."},
+         "Position that the policy wants, before limits; NaN when it wants none."},
+        {"actd_joint_commanded_radians_per_second", "Commanded speed of a joint."},
+        {"actd_joint_min_radians", "Lower limit of the commanded position."},
+        {"actd_joint_max_radians", "Upper limit of the commanded position."},
     };
 
     for (int k = 0; m->n_joints > 0 && k < 6; k++) {
@@ -53,34 +54,37 @@ void metrics_chunk(struct metrics_text *t, const Actd__V1__Status *m)
     if (!c)
         return;
     metrics_one(t, "actd_chunk_in_use", "gauge",
-                "The loop follows a chunk of the policy.", c->id != 0);
+                "Whether the loop follows a chunk of the policy.", c->id != 0);
     if (c->id == 0)
         return;
     metrics_one(t, "actd_chunk_id", "gauge", "Number of the newest chunk in use.",
                 (double)c->id);
     metrics_one(t, "actd_chunk_age_seconds", "gauge",
-                "Since the observation behind it was captured.",
+                "Time since the observation behind the chunk was captured.",
                 metrics_seconds(c->age_ns));
-    metrics_one(t, "actd_chunk_row", "gauge", "Place in it, in rows.", c->row);
-    metrics_one(t, "actd_chunk_rows", "gauge", "Its length in rows.", c->rows);
-    metrics_one(t, "actd_chunk_remaining_rows", "gauge", "Rows of it still to come.",
-                c->remaining);
-    metrics_one(t, "actd_chunk_row_seconds", "gauge", "Duration of a row.",
+    metrics_one(t, "actd_chunk_row", "gauge", "Position in the chunk, in rows.", c->row);
+    metrics_one(t, "actd_chunk_rows", "gauge", "Length of the chunk in rows.", c->rows);
+    metrics_one(t, "actd_chunk_remaining_rows", "gauge",
+                "Rows of the chunk still to come.", c->remaining);
+    metrics_one(t, "actd_chunk_row_seconds", "gauge", "Duration of a row of the chunk.",
                 metrics_seconds(c->step_ns));
-    metrics_one(t, "actd_chunk_blended", "gauge", "Chunks that the target is made of.",
-                c->blended);
+    metrics_one(t, "actd_chunk_blended", "gauge",
+                "Chunks that the target is blended from.", c->blended);
 }
 
 static void swaps(struct metrics_text *t, const Actd__V1__PolicyStatus *p)
 {
-    metrics_family(t, "actd_swaps_total", "counter", "Changes of the policy.");
+    metrics_family(t, "actd_swaps_total", "counter", "Swaps of the policy, by result.");
     metrics_value(t, "result", "done", (double)p->swaps);
     metrics_value(t, "result", "failed", (double)p->swaps_failed);
-    metrics_one(t, "actd_swap_in_progress", "gauge", "A policy is being tried.",
+    metrics_one(t, "actd_swap_in_progress", "gauge",
+                "Whether another policy is being tried.",
                 p->swapping_to && p->swapping_to[0]);
     metrics_one(t, "actd_policy_generation", "gauge",
-                "Counts the policies of this process from 1.", p->generation);
-    metrics_one(t, "actd_policy_previous_kept", "gauge", "There is one to swap back to.",
+                "Number of the policy in use, counted from 1 since the start.",
+                p->generation);
+    metrics_one(t, "actd_policy_previous_kept", "gauge",
+                "Whether there is a policy to swap back to.",
                 p->previous && p->previous[0]);
 }
 
@@ -100,7 +104,7 @@ void metrics_policy(struct metrics_text *t, const Actd__V1__Status *m)
         {NULL, NULL}};
 
     metrics_family(t, "actd_policy_info", "gauge",
-                   "Who thinks; digest is the sha256 over the three others.");
+                   "The policy in use; digest is the SHA-256 over the other three.");
     metrics_sample(t, "", labels, 1);
     swaps(t, p);
 }

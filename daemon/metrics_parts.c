@@ -1,7 +1,6 @@
-// metrics_parts: lists of the status: faults, budgets, streams, what was dropped or limited. The
+// metrics_parts: lists of the status: faults, budgets, streams, what was limited. The
 // text format wants all samples of a family together, so that each list is gone through once per
 // number of its entries.
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/metrics_impl.h"
@@ -33,10 +32,11 @@ static double fault_number(const Actd__V1__Fault *f, int which)
 void metrics_faults(struct metrics_text *t, const Actd__V1__Status *m)
 {
     static const char *const family[][3] = {
-        {"actd_fault_active", "gauge", "The fault is there now."},
-        {"actd_fault_latched", "gauge", "The fault holds the arm until it is reset."},
-        {"actd_fault_episodes_total", "counter", "Times that the fault came up."},
-        {"actd_fault_ticks_total", "counter", "Ticks in which the fault was there."},
+        {"actd_fault_active", "gauge", "Whether the fault is there now."},
+        {"actd_fault_latched", "gauge",
+         "Whether the fault holds the arm until it is reset."},
+        {"actd_fault_episodes_total", "counter", "How often the fault has come up."},
+        {"actd_fault_ticks_total", "counter", "Ticks during which the fault was there."},
     };
     const ProtobufCEnumDescriptor *d = &actd__v1__reason__descriptor;
 
@@ -69,12 +69,14 @@ void metrics_budgets(struct metrics_text *t, const Actd__V1__Status *m)
 {
     static const char *const family[][3] = {
         {"actd_budget_limit_seconds", "gauge", "The bound of a deadline, as configured."},
-        {"actd_budget_samples_total", "counter", "Durations held against the bound."},
-        {"actd_budget_missed_total", "counter", "Those that were longer."},
-        {"actd_budget_missed_window", "gauge", "Those of the last 500 ms, or 10 chunks."},
-        {"actd_budget_missed_consecutive_max", "gauge", "The most in a row."},
-        {"actd_budget_worst_seconds", "gauge", "The longest since the start."},
-        {"actd_budget_over", "gauge", "More than 10 % of the window missed."},
+        {"actd_budget_samples_total", "counter", "Durations compared with the bound."},
+        {"actd_budget_missed_total", "counter", "Durations that exceeded the bound."},
+        {"actd_budget_missed_window", "gauge",
+         "Misses in the last 500 ms, or of the last 10 chunks."},
+        {"actd_budget_missed_consecutive_max", "gauge",
+         "The most misses in a row since the start."},
+        {"actd_budget_worst_seconds", "gauge", "The longest duration since the start."},
+        {"actd_budget_over", "gauge", "Whether more than 10 % of that window missed."},
     };
 
     if (m->n_budgets == 0)
@@ -96,16 +98,27 @@ static double stream_number(const Actd__V1__Stream *s, int which)
     return number[which];
 }
 
+// A camera may be called as the joint states are; two series of one name are none.
+const char *metrics_stream(const Actd__V1__Status *m, int i)
+{
+    const char *name = m->streams[i]->name;
+
+    return i > 0 && strcmp(name, m->streams[0]->name) == 0 ? "joints (camera)" : name;
+}
+
 void metrics_streams(struct metrics_text *t, const Actd__V1__Status *m)
 {
     static const char *const family[][3] = {
-        {"actd_stream_asked_hertz", "gauge", "Rate of a stream, as configured."},
-        {"actd_stream_hertz", "gauge", "Messages of the last second."},
+        {"actd_stream_asked_hertz", "gauge",
+         "Messages per second of a stream, as configured."},
+        {"actd_stream_hertz", "gauge", "Messages received in the last second."},
         {"actd_stream_age_seconds", "gauge",
-         "Since the newest message was captured; absent before the first."},
+         "Time since the newest message was captured; absent before the first."},
         {"actd_stream_received_total", "counter", "Messages received."},
-        {"actd_stream_fresh", "gauge", "The newest is younger than three periods."},
-        {"actd_stream_slow", "gauge", "Below 90 % of the rate over 100 messages."},
+        {"actd_stream_fresh", "gauge",
+         "Whether the newest message is younger than three periods."},
+        {"actd_stream_slow", "gauge",
+         "Whether the rate over 100 messages is below 90 % of the configured one."},
     };
 
     if (m->n_streams == 0)
@@ -114,44 +127,8 @@ void metrics_streams(struct metrics_text *t, const Actd__V1__Status *m)
         metrics_family(t, family[k][0], family[k][1], family[k][2]);
         for (size_t i = 0; i < m->n_streams; i++)
             if (k != 2 || m->streams[i]->received > 0)
-                metrics_value(t, "stream", m->streams[i]->name,
+                metrics_value(t, "stream", metrics_stream(m, (int)i),
                               stream_number(m->streams[i], k));
-    }
-}
-
-// Bytes of a cause without the " (why the last one was)" behind it.
-static int stem(const char *name)
-{
-    const char *why = strstr(name, " (");
-
-    return (int)(why ? (size_t)(why - name) : strlen(name));
-}
-
-static bool same_stem(const char *a, const char *b)
-{
-    return stem(a) == stem(b) && strncmp(a, b, (size_t)stem(a)) == 0;
-}
-
-static void drops(struct metrics_text *t, const Actd__V1__Status *m)
-{
-    metrics_family(t, "actd_drops_total", "counter",
-                   "What was not used, by cause; the log says more.");
-    for (size_t i = 0; i < m->n_drops; i++) {
-        const char *name = m->drops[i]->name;
-        char cause[256];
-        double sum = 0;
-        bool said = false;
-
-        for (size_t k = 0; k < m->n_drops; k++) {
-            if (!same_stem(name, m->drops[k]->name))
-                continue;
-            said = said || k < i;
-            sum += (double)m->drops[k]->value;
-        }
-        if (said)
-            continue;
-        snprintf(cause, sizeof cause, "%.*s", stem(name), name);
-        metrics_value(t, "cause", cause, sum);
     }
 }
 
@@ -174,7 +151,7 @@ void metrics_counters(struct metrics_text *t, const Actd__V1__Status *m)
 {
     static const char *const limit[] = {"position", "velocity", "acceleration", "jerk"};
 
-    drops(t, m);
+    metrics_drops(t, m);
     metrics_family(t, "actd_limited_total", "counter",
                    "Commands of a joint that a limit changed.");
     for (size_t j = 0; j < m->n_joints; j++)

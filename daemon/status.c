@@ -84,9 +84,14 @@ static void look(struct status *s, ns_t now)
     status_live(s, now);
 }
 
+// A rate is judged where messages came in the second before as well: else the stream may have
+// begun anywhere within this one.
 static void count_received(struct status *s, int i, uint64_t received, double seconds)
 {
+    bool whole = s->received_hz[i] > 0;
+
     s->received_hz[i] = (double)(received - s->last_received[i]) / seconds;
+    s->judged_hz[i] = whole ? s->received_hz[i] : 0;
     s->last_received[i] = received;
 }
 
@@ -152,7 +157,7 @@ void status_received_hz(struct status *s, double hz[POLICY_MAX_CAMERAS + 1])
 {
     pthread_mutex_lock(&s->mutex);
     for (int i = 0; i < s->n_streams; i++)
-        hz[i] = s->received_hz[i];
+        hz[i] = s->judged_hz[i];
     pthread_mutex_unlock(&s->mutex);
 }
 

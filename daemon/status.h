@@ -48,7 +48,8 @@ void status_publish(struct status *s);
 // Takes the mutex of the swap while it holds its own.
 size_t status_pack(struct status *s, uint8_t *out, size_t size);
 
-// plain. Messages received per second as of the last status_publish: joints, then the cameras.
+// plain. Messages received per second as of the last status_publish: joints, then the cameras. 0 of
+// a stream that began, or came back, within that second: what a part of one says is no rate.
 void status_received_hz(struct status *s, double hz[POLICY_MAX_CAMERAS + 1]);
 
 // plain. The last lines of a run: rates, worst lateness, chunks, what was limited and dropped.

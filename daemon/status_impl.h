@@ -56,6 +56,7 @@ struct status {
     ns_t last_ns;
     uint64_t last_commands, last_inferences, last_received[MAX_STREAMS];
     double received_hz[MAX_STREAMS]; // over the last second
+    double judged_hz[MAX_STREAMS];   // the same, 0 = the stream was not there all of it
     uint64_t lateness_before[HIST_BUCKETS], inference_before[HIST_BUCKETS];
     struct histogram_summary lateness_second, inference_second;
     double achieved_hz, inference_hz;

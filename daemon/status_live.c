@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/explain_latch.h"
 #include "daemon/status_impl.h"
 
 static char *text(const char *s)
@@ -112,9 +113,10 @@ static void live_explanation(struct status *s)
 
     if (s->src.explain != NULL)
         src = *s->src.explain;
-    memcpy(src.received_hz, s->received_hz, sizeof src.received_hz);
-    explain_reason(&src, r, r->reason, same ? e->index : -1, same ? e->value : 0,
-                   s->explanation, sizeof s->explanation);
+    memcpy(src.received_hz, s->judged_hz, sizeof src.received_hz);
+    if (!explain_latched(&src, r, s->explanation, sizeof s->explanation))
+        explain_reason(&src, r, r->reason, same ? e->index : -1, same ? e->value : 0,
+                       s->explanation, sizeof s->explanation);
 }
 
 void status_live(struct status *s, ns_t now)

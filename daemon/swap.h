@@ -1,5 +1,5 @@
 // swap: another policy takes over while the arm moves. The candidate is loaded and
-// checked by a thread of this module (class plain, nice 19), thinks a few times on the
+// checked by a thread of this module (class plain, nice 10), thinks a few times on the
 // worker's newest observation between the running policy's inferences, is compared with
 // it, and takes the worker's seat between two inferences. Until then any failure leaves
 // the running policy as it is. The one before is kept, for the way back.

@@ -9,7 +9,8 @@
 // After so many ticks a chunk that was handed over and is not in view was refused.
 #define VIEW_TICKS 5
 
-static void done(struct swap *s, ns_t now, const char *remark)
+static void done(struct swap *s, const struct loop_report *loop, ns_t now,
+                 const char *remark)
 {
     struct swap_report *r = &s->job.report;
     char tried[256];
@@ -23,11 +24,11 @@ static void done(struct swap *s, ns_t now, const char *remark)
                  r->trials, swap_ms(r->inference_median_ns),
                  swap_ms(r->inference_worst_ns), r->difference_rad, r->difference_joint,
                  r->difference_row);
-    snprintf(
-        r->text, sizeof r->text,
-        "%s drives after %.2f s: loaded in %.2f s; %s; its first chunk took %.0f ms%s",
-        r->to, swap_ms(now - s->job.begin_ns) / 1000, swap_ms(r->load_ns) / 1000, tried,
-        swap_ms(r->commit_ns), remark);
+    snprintf(r->text, sizeof r->text,
+             "%s %s after %.2f s: loaded in %.2f s; %s; its first chunk took %.0f ms%s",
+             r->to, swap_drives(loop) ? "drives" : "is in use",
+             swap_ms(now - s->job.begin_ns) / 1000, swap_ms(r->load_ns) / 1000, tried,
+             swap_ms(r->commit_ns), remark);
     swap_decide(s, SWAP_DONE, 0, now);
 }
 
@@ -65,31 +66,32 @@ static void view_turn(struct swap *s, ns_t now)
 
     if (!swap_loop(s, &r) && !late)
         return;
+    const char *again = swap_drives(&r) ? "drives again" : "is in use again";
     if (made && j->seen_tick == 0)
         j->seen_tick = r.tick;
     j->report.tick = r.tick;
     if (r.generation == j->candidate->generation) {
         j->report.tick = r.generation_tick;
-        done(s, now, "");
+        done(s, &r, now, "");
     } else if (made && !follows(r.mode)) {
-        done(s, now, "");
+        done(s, &r, now, "");
     } else if (made && (late || r.tick > j->seen_tick + VIEW_TICKS)) {
         return_seat(s, -EINVAL,
                     "the loop did not take its first chunk: see `actctl status` for why "
-                    "chunks are dropped; the policy before it drives again");
+                    "chunks are dropped; the policy before it %s",
+                    again);
     } else if (!made && failed) {
         infer_last_failure(s->src.infer, why);
-        return_seat(s, -EIO,
-                    "its first inference failed: %s; the policy before it drives again",
-                    why);
+        return_seat(s, -EIO, "its first inference failed: %s; the policy before it %s",
+                    why, again);
     } else if (!made && late &&
                (j->untried || !r.wants_inference ||
                 atomic_load(&s->src.board->starved) != BOARD_FED)) {
-        done(s, now, "; which waits for an observation");
+        done(s, &r, now, "; which waits for an observation");
     } else if (!made && late) {
         return_seat(s, -ETIMEDOUT,
                     "its first inference has not ended after %.1f s; the policy before "
-                    "it is to drive again",
+                    "it is to be in use again",
                     swap_ms(now - j->stage_ns) / 1000);
     }
 }

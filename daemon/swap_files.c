@@ -221,3 +221,38 @@ int swap_files_list(const struct config *cfg, struct swap_entry *out, int n, int
         look_at(cfg, &out[i]);
     return n;
 }
+
+// ---- stamp -----------------------------------------------------------------------------------
+
+// splitmix64's finisher: a bit of the input changes half of those of the output.
+static uint64_t mix(uint64_t h)
+{
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return h ^ (h >> 31);
+}
+
+// In whatever order the directory has them.
+uint64_t swap_files_stamp(const struct config *cfg, const char *name)
+{
+    struct config_error err = {{0}};
+    char path[CONFIG_PATH];
+    int fd = swap_open(cfg, name, path, &err), left = 64; // a checkpoint has a dozen
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    uint64_t sum = 1;
+    struct stat st;
+
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    for (struct dirent *e; left-- > 0 && (e = readdir(d));) {
+        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+            continue;
+        sum += mix(mix(mix(st.st_ino) + (uint64_t)st.st_size) +
+                   (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec);
+    }
+    closedir(d);
+    return sum ? sum : 1;
+}

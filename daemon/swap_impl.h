@@ -6,6 +6,7 @@
 //   swap_commit.c its end: who thinks
 //   swap_judge.c  what must be equal, how far two chunks are apart: pure
 //   swap_files.c  names inside swap.directory
+//   swap_notes.c  why policies were refused
 #ifndef ACTD_SWAP_IMPL_H
 #define ACTD_SWAP_IMPL_H
 
@@ -15,7 +16,9 @@
 #include "daemon/infer_trial.h"
 #include "daemon/swap.h"
 
-#define SWAP_KEPT 8 // reports
+#define SWAP_KEPT  8 // reports
+#define SWAP_NOTES 32
+#define SWAP_NOTE  120 // bytes of a reason
 // For an observation, room, a trial, a seat, a first chunk.
 #define SWAP_PATIENCE (3 * NS_PER_S)
 
@@ -23,6 +26,7 @@
 struct swap_job {
     struct swap_request request;
     struct swap_report report;
+    uint64_t stamp; // of its files before they were read, 0 = unknown
     struct fitted *candidate;
     struct fitted *before;  // who was `previous` when the candidate took over
     uint64_t before_tick;   // since_tick of then
@@ -35,6 +39,13 @@ struct swap_job {
     bool seated;        // the worker has taken the seat,
     bool returns;       // and is to take the old one again: its first chunk did not come
     int result;         // then, with report.text
+};
+
+// Why a policy was refused while its files were as stamp says.
+struct swap_note {
+    char name[CONFIG_NAME]; // "" = none
+    uint64_t stamp, number; // of the swap
+    char clock[16], why[SWAP_NOTE + 1];
 };
 
 struct swap {
@@ -50,6 +61,7 @@ struct swap {
     uint32_t generations; // given out
     uint64_t since_tick, number, done, failed;
     struct swap_report kept[SWAP_KEPT]; // by number % SWAP_KEPT
+    struct swap_note note[SWAP_NOTES];
     bool busy, committing, stop;
     ns_t stop_ns;
     char cancel_why[160];
@@ -86,6 +98,12 @@ void swap_fail(struct swap *s, int result, ns_t now, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 // swap_commit.c. A look while it is committing.
 void swap_commit_turn(struct swap *s, ns_t now);
+
+// May one say of a policy that it drives?
+static inline bool swap_drives(const struct loop_report *r)
+{
+    return r->mode == LADDER_RUNNING;
+}
 
 static inline double swap_ms(ns_t ns)
 {
@@ -137,5 +155,13 @@ int swap_open(const struct config *cfg, const char *name, char path[CONFIG_PATH]
 // swap_files.c. Appends what is in swap.directory to the n that are there. How many, or
 // -errno.
 int swap_files_list(const struct config *cfg, struct swap_entry *out, int n, int max);
+// swap_files.c. A number that is another when a file of the policy is another: sizes and
+// times of them all. 0 when they cannot be looked at.
+uint64_t swap_files_stamp(const struct config *cfg, const char *name);
+
+// swap_notes.c. The job is decided: remembers why it failed, or forgets that it ever did.
+void swap_note(struct swap *s);
+// swap_notes.c. To the entries that have nothing else to say.
+void swap_notes_tell(struct swap *s, struct swap_entry *e, int n);
 
 #endif

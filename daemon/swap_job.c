@@ -56,6 +56,7 @@ void swap_decide(struct swap *s, enum swap_stage stage, int result, ns_t now)
     r->stage = stage;
     r->result = result;
     r->total_ns = now - s->job.begin_ns;
+    swap_note(s);
     swap_decided(s);
     log_outcome(s);
 }
@@ -72,7 +73,8 @@ void swap_fail(struct swap *s, int result, ns_t now, const char *format, ...)
 
 static void fail_cancelled(struct swap *s, ns_t now)
 {
-    swap_fail(s, -ECANCELED, now, "given up: %s", s->cancel_why);
+    swap_fail(s, -ECANCELED, now, "given up: %s; the policy before, %s, stays loaded",
+              s->cancel_why, s->current->name);
 }
 
 // Once the worker has nothing of the candidate's any more, and nobody holds what is to be
@@ -124,9 +126,11 @@ static void load_turn(struct swap *s, ns_t now)
 {
     struct swap_job *j = &s->job;
     struct config_error err = {{0}};
+    if (!j->request.back)
+        j->stamp = swap_files_stamp(s->src.cfg, j->request.name);
     int rc = swap_load(s, &err);
     ns_t then = later(s, now);
-    j->report.load_ns = then - j->begin_ns;
+    j->report.load_ns = j->report.total_ns = then - j->begin_ns;
     if (j->candidate) {
         const struct policy_info *info = j->candidate->info;
         memcpy(j->report.to_digest, info->digest, sizeof j->report.to_digest);
@@ -237,7 +241,8 @@ static void give_up(struct swap *s, const struct infer_tried *t, ns_t now)
         swap_fail(
             s, -EAGAIN, now,
             "the running policy's chunks leave no time between its inferences to try it: "
-            "disarm first, or raise chunks.horizon_rows or lower inference.every_rows");
+            "give policy.threads more cores, raise chunks.horizon_rows, or `actctl "
+            "disarm`, swap, and arm again");
     else if (t->waits_for == TRIAL_FOR_OBSERVATION || t->done == 0)
         swap_fail(
             s, -ENODATA, now,

@@ -15,6 +15,7 @@
 #include "daemon/blackbox.h"
 #include "daemon/explain.h"
 #include "daemon/log.h"
+#include "daemon/lograte.h"
 #include "daemon/monitor.h"
 #include "daemon/swap.h"
 #include "daemon/watchdog.h"
@@ -29,12 +30,17 @@
 // Between repeats of why it waits or does not arm.
 #define SAY_PERIOD (5 * NS_PER_S)
 #endif
+// Between lines on steps that were missed.
+#define SAY_MISSED LOGRATE_PERIOD_NS
 
 struct watch {
     const struct watch_source *src;
     struct explain_source explain;
     struct loop_report report;
     uint64_t events_said;
+    struct lograte rate;
+    uint64_t missed; // steps that the board had lost when we looked, not yet told
+    ns_t missed_told_ns;
     ns_t waiting_since_ns, said_wait_ns, said_arm_ns;
     enum ladder_reason waiting_for;
     bool armed_once;
@@ -111,29 +117,69 @@ static enum log_level level_of(enum ladder_state to)
     return bad ? LOG_WARN : LOG_INFO;
 }
 
-static void say_events(struct watch *w)
+// What a step means for what follows, told or not.
+static void heed(struct watch *w, const struct loop_event *e)
 {
-    char text[512];
+    char text[96];
+
+    w->armed_once |= e->to == LADDER_APPROACH; // may be over when we look
+    w->arrived |= e->from == LADDER_HOMING && e->reason == REASON_NONE;
+    w->homed |= w->src->home && (e->from == LADDER_DISARMING || e->to == LADDER_STOPPED);
+    // A policy that is on its way in need not be loaded to the end for an arm that stops.
+    snprintf(text, sizeof text, "the arm stops (%s)", ladder_reason_name(e->reason));
+    if (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP)
+        swap_cancel(w->src->swap, text);
+}
+
+static void say_event(struct watch *w, const struct loop_event *e, ns_t now)
+{
+    char text[512], more[64] = "";
+    uint32_t left_out;
+
+    if (!lograte_step(&w->rate, e->from, e->to, e->reason, now, &left_out))
+        return;
+    explain_event(&w->explain, &w->report, e, text, sizeof text);
+    if (left_out > 0)
+        snprintf(more, sizeof more, " [%u more like it since it was last told]",
+                 left_out);
+    log_line(level_of(e->to), "%s%s", text, more);
+}
+
+// What was left out and has no further line that could tell of it.
+static void say_left_out(struct watch *w, ns_t now)
+{
+    enum ladder_state from, to;
+    enum ladder_reason reason;
+    uint32_t n;
+
+    while (lograte_silent(&w->rate, now, &from, &to, &reason, &n))
+        log_line(level_of(to), "%s -> %s%s%s%s: %u more since it was last told",
+                 ladder_state_name(from), ladder_state_name(to), reason ? " (" : "",
+                 reason ? ladder_reason_name(reason) : "", reason ? ")" : "", n);
+    if (w->missed == 0 || (w->missed_told_ns && now - w->missed_told_ns < SAY_MISSED))
+        return;
+    log_line(LOG_WARN, "%llu steps of the ladder came too fast to be told",
+             (unsigned long long)w->missed);
+    w->missed = 0;
+    w->missed_told_ns = now;
+}
+
+static void say_events(struct watch *w, ns_t now)
+{
     uint64_t from = w->events_said, to = w->report.events;
+
     if (to - from > BOARD_EVENTS) {
-        log_line(LOG_WARN, "%llu steps of the ladder came too fast to be told",
-                 (unsigned long long)(to - from - BOARD_EVENTS));
+        w->missed += to - from - BOARD_EVENTS;
         from = to - BOARD_EVENTS;
     }
     for (; from < to; from++) {
         const struct loop_event *e = &w->report.event[from % BOARD_EVENTS];
-        w->armed_once |= e->to == LADDER_APPROACH; // may be over when we look
-        w->arrived |= e->from == LADDER_HOMING && e->reason == REASON_NONE;
-        w->homed |=
-            w->src->home && (e->from == LADDER_DISARMING || e->to == LADDER_STOPPED);
-        explain_event(&w->explain, &w->report, e, text, sizeof text);
-        log_line(level_of(e->to), "%s", text);
-        // A policy that is on its way in need not be loaded to the end for an arm that stops.
-        snprintf(text, sizeof text, "the arm stops (%s)", ladder_reason_name(e->reason));
-        if (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP)
-            swap_cancel(w->src->swap, text);
+
+        heed(w, e);
+        say_event(w, e, now);
     }
     w->events_said = to;
+    say_left_out(w, now);
 }
 
 // What changes nothing must still be said by name: which stream, and what to do.
@@ -228,14 +274,17 @@ static int come_to_rest(struct watch *w, const char *cause)
     ns_t limit = clock_now_ns() + rest_limit(w->src->limits);
     bool known; // a read may lose against the loop's writes
     watchdog_say(w->src->dog, "STOPPING=1");
+    atomic_fetch_or(&w->src->board->requests, BOARD_DISARM); // waits for nobody
     swap_cancel(w->src->swap, "actd ends");
-    atomic_fetch_or(&w->src->board->requests, BOARD_DISARM);
     do {
         poll(NULL, 0, LOOK_MS / 5);
         look_at_loop(w);
         known = slot_read(&w->src->board->report, &w->report) != 0;
+        if (known)
+            say_events(w, clock_now_ns());
     } while (!(known && at_rest(&w->report)) && clock_now_ns() < limit);
     bool rest = known && at_rest(&w->report);
+    say_left_out(w, clock_now_ns() + LOGRATE_PERIOD_NS); // there is no later
     log_line(rest ? LOG_INFO : LOG_WARN, "ends on %s, arm %s", cause,
              rest ? "at rest" : "NOT yet at rest: the driver's time to live stops it");
     return rest ? 0 : EX_TEMPFAIL;
@@ -270,7 +319,7 @@ int watch_run(const struct watch_source *src)
     while (!(cause = cause_to_end(w, begin))) {
         look_at_loop(w);
         if (slot_read(&src->board->report, &w->report)) {
-            say_events(w);
+            say_events(w, clock_now_ns());
             arm_when_ready(w);
             home_when_ready(w);
             say_waiting(w);
@@ -283,8 +332,9 @@ int watch_run(const struct watch_source *src)
         say_state(w);
         next += NS_PER_S;
     }
+    bool short_of_home = src->home && !w->arrived; // before it is disarmed on its way
     int r = come_to_rest(w, cause);
-    if (r == 0 && src->home && !w->arrived)
+    if (r == 0 && short_of_home)
         r = EX_TEMPFAIL;
     free(w);
     return r;

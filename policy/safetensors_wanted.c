@@ -20,7 +20,8 @@ struct pass {
     struct st_file *f;
     struct digest *digest;
     const _Atomic bool *cancel;
-    char *block; // (BLOCK) bytes that are not float32 yet, or that nobody wants
+    char *block;   // (BLOCK) bytes that are not float32 yet, or that nobody wants
+    float *values; // (BLOCK / 2) of them, only looked at
     struct policy_error *err;
 };
 
@@ -48,7 +49,33 @@ static int check_want(const struct pass *p, const struct st_want *w)
     return 0;
 }
 
-// `bytes` of tensor t from its byte `done` on. dst is the whole tensor's, NULL: only hashed.
+// Weights that inference does without are looked at all the same: a training that diverged shows
+// in any of them. Not statistics: an unused one is stored as infinity.
+static bool looked_at(const struct st_tensor *t)
+{
+    bool number = t->dtype == ST_F32 || t->dtype == ST_F16 || t->dtype == ST_BF16 ||
+                  t->dtype == ST_F64;
+
+    return number && strncmp(t->name, "normalize_", 10) != 0 &&
+           strncmp(t->name, "unnormalize_", 12) != 0;
+}
+
+// n values of t from its value `from` on, as they are in the block.
+static int look(struct pass *p, const struct st_tensor *t, size_t from, size_t n)
+{
+    size_t good;
+
+    if (!looked_at(t))
+        return 0;
+    if (t->dtype == ST_F32)
+        memcpy(p->values, p->block, n * sizeof *p->values);
+    else
+        st_convert(t->dtype, p->block, p->values, n);
+    good = finite_prefix(p->values, n);
+    return good < n ? st_not_finite(p->f, t, from + good, p->err) : 0;
+}
+
+// `bytes` of tensor t from its byte `done` on. dst is the whole tensor's, NULL: nobody wants it.
 static int read_block(struct pass *p, const struct st_tensor *t, uint64_t done,
                       size_t bytes, float *dst)
 {
@@ -60,9 +87,9 @@ static int read_block(struct pass *p, const struct st_tensor *t, uint64_t done,
     if (r < 0)
         return r;
     digest_add(p->digest, to, bytes);
-    if (!dst)
-        return 0;
     n = bytes / width;
+    if (!dst)
+        return look(p, t, from, n);
     if (t->dtype != ST_F32)
         st_convert(t->dtype, to, values, n);
     good = finite_prefix(values, n);
@@ -107,8 +134,9 @@ int st_read_wanted(struct st_file *f, struct st_want *want, size_t n,
                    struct policy_error *err)
 {
     struct pass p = {.f = f, .cancel = cancel, .block = malloc(BLOCK), .err = err};
-    int r = p.block ? digest_start(&p.digest, err)
-                    : refuse(err, ENOMEM, "no memory to read %s", f->name);
+    p.values = malloc(BLOCK / 2 * sizeof *p.values);
+    int r = p.block && p.values ? digest_start(&p.digest, err)
+                                : refuse(err, ENOMEM, "no memory to read %s", f->name);
 
     // Advice only: a cold file is then read ahead of the hashing.
     (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -128,5 +156,6 @@ int st_read_wanted(struct st_file *f, struct st_want *want, size_t n,
         r = digest_end(p.digest, sha256, err);
     digest_free(p.digest);
     free(p.block);
+    free(p.values);
     return r;
 }

@@ -26,7 +26,9 @@ install: all ## install programs, manual, completions, examples, protos, the shi
 	install -m644 config/policies/reach/* $(D)/share/actd/policies/reach
 	install -m644 proto/foxglove/* $(D)/share/actd/proto/foxglove
 	install -m644 proto/actd/v1/* $(D)/share/actd/proto/actd/v1
-	sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/actd@.service >$(DESTDIR)$(UNITDIR)/actd@.service
+	sed 's|/usr/bin/|$(PREFIX)/bin/|; s|/etc/actd/%i|$(SYSCONFDIR)/actd/%i|' \
+		systemd/actd@.service >$(DESTDIR)$(UNITDIR)/actd@.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/actd@.service
 	install -m644 systemd/actd.sysusers $(D)/lib/sysusers.d/actd.conf
 	install -m644 systemd/actd.tmpfiles $(D)/lib/tmpfiles.d/actd.conf
 	systemd/demo-config $(PREFIX) $(ETC)/demo.yaml

@@ -12,7 +12,8 @@ static const char common[] =
 
 static const char statuses[] =
     "exit status: 0 done, 1 refused or failed, 64 usage, 65 swap: the candidate was refused,\n"
-    "69 no daemon, 75 busy or asked too often, 76 no such protocol, 77 not for this user\n";
+    "69 no daemon, 74 output could not be written, 75 busy or asked too often,\n"
+    "76 no such protocol, 77 not for this user\n";
 
 #define VERB(v) ACTD__V1__VERB__VERB_##v
 
@@ -46,7 +47,7 @@ static const struct command table[] = {
      "\n"
      "example: actctl estop\n",
      "", 0, 0, VERB(ESTOP), act_main},
-    {"reset", "", "open the latches of a stop whose cause is gone",
+    {"reset", "", "clear the latch of a stop whose cause is gone",
      "Refused while a cause is still there; `actctl status` names it. The arm does not move:\n"
      "that needs `actctl arm`.\n"
      "\n"
@@ -60,7 +61,7 @@ static const struct command table[] = {
     {"swap", "NAME | --back", "change the policy while the arm moves",
      "Loads the policy NAME of swap.directory beside the running one, tries it on the newest\n"
      "observation, compares the two, and changes over between two ticks. Whatever is wrong\n"
-     "with it is told, and the running policy goes on. Progress goes to standard error.\n"
+     "with it is told, and the policy before stays loaded. Progress goes to standard error.\n"
      "\n"
      "      --back            return to the policy before, which is kept loaded\n"
      "      --allow WHAT      what may differ from the running policy, a list with commas:\n"
@@ -74,18 +75,18 @@ static const struct command table[] = {
      "fba", 0, 1, VERB(SWAP), swap_main},
     {"policies", "", "what there is to swap to",
      "Lists the directories of swap.directory: which runs, which `swap --back` would bring,\n"
-     "and which can not be used and why.\n"
+     "and which cannot be used and why.\n"
      "\n"
      "      --names           only the names of those that can be used, one a line\n"
      "\n"
      "example: actctl policies\n",
      "n", 0, 0, VERB(POLICIES), policies_main},
-    {"instruct", "TEXT", "tell a policy that takes instructions what to do",
+    {"instruct", "TEXT", "tell the policy what to do (where the policy can)",
      "Refused where the running policy takes none.\n"
      "\n"
      "example: actctl instruct \"put the cube into the box\"\n",
      "", 1, 1, VERB(INSTRUCT), instruct_main},
-    {"record", "start|stop", "record episodes",
+    {"record", "start|stop", "record episodes (not in this version)",
      "Refused where the daemon does not record.\n"
      "\n"
      "example: actctl record start\n",
@@ -97,16 +98,17 @@ static const struct command table[] = {
      "", 0, 0, VERB(METRICS), metrics_main},
     {"top", "", "a live view, on a terminal of 80x24 or more",
      "Rates, lateness, streams, the place in the chunk, joints between their limits. Keys: q\n"
-     "quit, space pause, j and k more joints, s stop, e e-stop (pressed twice). It goes on when\n"
-     "the daemon is restarted. Not on a terminal, or with --json, it shows one frame and ends.\n"
+     "quit, space pause, j and k more joints, s stop, e e-stop (pressed twice; another key\n"
+     "between cancels), ? what they do. It goes on when the daemon is restarted. Not on a\n"
+     "terminal, or with --json, it shows one frame and ends.\n"
      "\n"
      "      --hz N            frames per second, 0.2 to 20, default 5\n"
      "\n"
      "example: actctl top --hz 10\n",
      "z", 0, 0, VERB(STATUS), top_main},
-    {"doctor", "", "what of this machine hurts, and the commands that mend it",
+    {"doctor", "", "what on this machine hurts, and the commands that mend it",
      "What actctl sees of this machine and what the daemon sees of its own process. Without a\n"
-     "daemon, the first alone, and exit status 69. Exit status 1 when something hurts.\n"
+     "daemon, the first alone, and exit status 69.\n"
      "\n"
      "example: actctl doctor\n",
      "", 0, 0, VERB(DOCTOR), doctor_main},
@@ -139,6 +141,16 @@ static void help_all(void)
     printf("`actctl COMMAND --help` says more; the manual is `man actctl`.\n");
 }
 
+// What 1 means: reading is not refused.
+static const char *own_status(const struct command *c)
+{
+    if (c->run == doctor_main)
+        return "1 something hurts, ";
+    if (c->run == instruct_main || c->run == record_main)
+        return "1 not supported, or refused, ";
+    return c->run == act_main ? "1 refused or failed, " : "";
+}
+
 void commands_help(const struct command *c)
 {
     if (!c) {
@@ -147,5 +159,9 @@ void commands_help(const struct command *c)
     }
     printf("usage: actctl [-i INSTANCE | --socket PATH] [--json] %s%s%s%s\n\n", c->name,
            *c->args ? " " : "", c->args, *c->options ? " [options]" : "");
-    printf("%s\n%s\n%s", c->help, common, statuses);
+    printf("%s\n%s\nexit status: 0 done, %s64 usage, %s69 no daemon,\n"
+           "74 output could not be written, 75 busy or asked too often,\n"
+           "76 no such protocol, 77 not for this user\n",
+           c->help, common, own_status(c),
+           c->run == swap_main ? "65 the candidate was refused, " : "");
 }

@@ -28,9 +28,10 @@ int ctl_try(struct ctl *c, Actd__V1__ControlRequest *q, Actd__V1__ControlReply *
     if (!c->path[0]) {
         find_defaults(&f, c->socket, c->instance, runtime);
         status = find_socket(&f, c->path, why);
+        c->path_given = find_given(&f);
     }
     if (!status && c->talk.fd < 0)
-        status = talk_open(&c->talk, c->path, why);
+        status = talk_open(&c->talk, c->path, c->path_given, why);
     if (!status)
         status = talk_ask(&c->talk, q, TALK_TIMEOUT_MS, r, why);
     if (status && status != CTL_USAGE)

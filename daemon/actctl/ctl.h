@@ -26,6 +26,7 @@ struct ctl {
     int n_args;
     bool colour; // on standard output
     char path[FIND_PATH];
+    bool path_given;  // by --socket or $ACTD_SOCKET
     struct talk talk; // fd < 0 before ctl_ask
 };
 

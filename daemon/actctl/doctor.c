@@ -1,4 +1,4 @@
-// doctor: what of this machine hurts: actctl's view of it merged with the daemon's own
+// doctor: what on this machine hurts: actctl's view of it merged with the daemon's own
 // (daemon/doctor.h says which of two counts).
 #include <stdio.h>
 #include <stdlib.h>

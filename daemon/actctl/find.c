@@ -89,7 +89,9 @@ static int find_instance(const struct find *f, char *path, char *why)
             n += (size_t)snprintf(why + n, FIND_WHY - n, "%s %s/%s/control",
                                   i ? " and" : "", f->root[i], f->instance);
     if (n < FIND_WHY)
-        snprintf(why + n, FIND_WHY - n, "; see `systemctl status actd@%s`", f->instance);
+        snprintf(why + n, FIND_WHY - n,
+                 "; see `systemctl status actd@%s`, or start one: actd run -c robot.yaml",
+                 f->instance);
     return CTL_NO_DAEMON;
 }
 
@@ -190,8 +192,15 @@ static int find_only(const struct find *f, char *path, char *why)
             n += (size_t)snprintf(why + n, FIND_WHY - n, "%s %s/*/control",
                                   i ? " and" : "", f->root[i]);
     if (n < FIND_WHY)
-        snprintf(why + n, FIND_WHY - n, "; see `systemctl status 'actd@*'`");
+        snprintf(why + n, FIND_WHY - n,
+                 "; see `systemctl status 'actd@*'`, or start one: "
+                 "actd run -c robot.yaml");
     return CTL_NO_DAEMON;
+}
+
+bool find_given(const struct find *f)
+{
+    return f->socket || (f->env && !f->instance);
 }
 
 int find_socket(const struct find *f, char path[FIND_PATH], char why[FIND_WHY])
@@ -253,7 +262,7 @@ static const char *instance_of(const char *path, char *copy)
     return instance_valid(last) ? last : "NAME";
 }
 
-int find_explain(const char *path, int error, char *why, size_t size)
+int find_explain(const char *path, bool given, int error, char *why, size_t size)
 {
     char copy[FIND_PATH];
     const char *what = "cannot be used";
@@ -278,7 +287,13 @@ int find_explain(const char *path, int error, char *why, size_t size)
     default:
         break;
     }
-    snprintf(why, size, "%s %s (%s); see `systemctl status actd@%s`", text_safe(path),
-             what, strerror(error), instance_of(path, copy));
+    if (given)
+        snprintf(why, size,
+                 "%s %s (%s); without --socket and $ACTD_SOCKET actctl looks for a "
+                 "daemon, and `actd run -c robot.yaml` starts one",
+                 text_safe(path), what, strerror(error));
+    else
+        snprintf(why, size, "%s %s (%s); see `systemctl status actd@%s`", text_safe(path),
+                 what, strerror(error), instance_of(path, copy));
     return CTL_NO_DAEMON;
 }

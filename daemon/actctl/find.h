@@ -3,6 +3,7 @@
 #ifndef ACTD_ACTCTL_FIND_H
 #define ACTD_ACTCTL_FIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FIND_PATH      512
@@ -22,11 +23,14 @@ struct find {
 void find_defaults(struct find *f, const char *socket, const char *instance,
                    char *runtime);
 
+// Whether a path was named, rather than an instance or nothing.
+bool find_given(const struct find *f);
 // 0 and the path, or an enum ctl_exit and a sentence in why.
 int find_socket(const struct find *f, char path[FIND_PATH], char why[FIND_WHY]);
 
 // Why connecting to path failed with this error: an enum ctl_exit and a sentence with the
-// remedy.
-int find_explain(const char *path, int error, char *why, size_t size);
+// remedy. given: somebody named this very path, so that no instance and no unit behind it
+// is known.
+int find_explain(const char *path, bool given, int error, char *why, size_t size);
 
 #endif

@@ -127,14 +127,24 @@ static int choose(struct ctl *c, const char *own)
     }
     if (c->n_args > 0) {
         c->command = commands_find(c->args[0]);
-        if (!c->command)
-            return usage("`actctl --help` lists the commands; there is no ", c->args[0]);
+        if (!c->command) {
+            fprintf(stderr, "actctl: unknown command '%s'; actctl --help lists them\n",
+                    text_safe(c->args[0]));
+            return CTL_USAGE;
+        }
         c->args++;
         c->n_args--;
     }
     if (c->help || !c->command)
         return 0;
     return check(c, own);
+}
+
+// What was asked for is done all the same, and a script must be able to tell.
+static int unsaid(void)
+{
+    fputs("actctl: it was done, but standard output could not be written\n", stderr);
+    return CTL_UNSAID;
 }
 
 int main(int argc, char **argv)
@@ -164,6 +174,6 @@ int main(int argc, char **argv)
     status = c.command->run(&c);
     talk_close(&c.talk);
     if (fflush(stdout) != 0 && status == 0)
-        status = CTL_REFUSED; // a full disk: the answer is not where it was wanted
+        status = unsaid();
     return status;
 }

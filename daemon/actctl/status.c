@@ -93,10 +93,15 @@ static void print_times(const Actd__V1__Status *s)
     }
 }
 
-static void print_chunk(const Actd__V1__ChunkStatus *c)
+static void print_chunk(const Actd__V1__Status *s)
 {
+    const Actd__V1__ChunkStatus *c = s->chunk;
+
     if (!c || c->id == 0)
         printf("chunk      none\n");
+    else if (!words_follows(s->mode))
+        printf("chunk      %llu: ready, not followed; %u rows; %s old\n", (ull)c->id,
+               c->rows, text_ns(c->age_ns));
     else
         printf("chunk      %llu: row %.1f of %u, %.1f left; %s old; %u blended\n",
                (ull)c->id, c->row, c->rows, c->remaining, text_ns(c->age_ns), c->blended);
@@ -206,7 +211,7 @@ static void print_status(const Actd__V1__Status *s, bool colour)
     print_head(s, colour);
     print_policy(s);
     print_times(s);
-    print_chunk(s->chunk);
+    print_chunk(s);
     print_streams(s);
     print_joints(s);
     print_faults(s, colour);

@@ -6,6 +6,7 @@
 #include "daemon/actctl/ctl.h"
 #include "daemon/actctl/style.h"
 #include "daemon/actctl/text.h"
+#include "daemon/clock.h"
 #include "daemon/table.h"
 
 // Between two answers of a swap: reading half a gigabyte from a slow disk takes its time.
@@ -66,7 +67,15 @@ static int compose(struct ctl *c, Actd__V1__ControlRequest *q, char *list, char 
     return 0;
 }
 
-static void progress(const Actd__V1__ControlReply *r)
+// The report's time is that of the daemon's last step; since then more may have passed.
+static uint64_t elapsed_ns(const Actd__V1__SwapReport *s, ns_t begin_ns)
+{
+    uint64_t passed = (uint64_t)(clock_now_ns() - begin_ns);
+
+    return s->total_ns > passed ? s->total_ns : passed;
+}
+
+static void progress(const Actd__V1__ControlReply *r, ns_t begin_ns)
 {
     static const char *const stage[] = {
         [ACTD__V1__SWAP_STAGE__SWAP_STAGE_LOADING] = "loading and checking",
@@ -79,7 +88,8 @@ static void progress(const Actd__V1__ControlReply *r)
         s->stage <= ACTD__V1__SWAP_STAGE__SWAP_STAGE_COMMITTING)
         what = stage[s->stage];
     if (s)
-        fprintf(stderr, "  %9s  %s  %s", text_ns(s->total_ns), text_safe(s->to), what);
+        fprintf(stderr, "  %9s  %s  %s", text_ns(elapsed_ns(s, begin_ns)),
+                text_safe(s->to), what);
     if (s && s->trials)
         fprintf(stderr, ", %u trial%s, worst %s", s->trials, PLURAL(s->trials),
                 text_ns(s->inference_worst_ns));
@@ -90,8 +100,13 @@ static void progress(const Actd__V1__ControlReply *r)
 
 static void row_times(struct table *t, const Actd__V1__SwapReport *s)
 {
-    table_row(t, "times\tloaded in %s, tried for %s, changed over in %s, in all %s",
-              text_ns(s->load_ns), text_ns(s->trial_ns), text_ns(s->commit_ns),
+    char tried[40] = "", over[48] = "";
+
+    if (s->trial_ns)
+        snprintf(tried, sizeof tried, ", tried for %s", text_ns(s->trial_ns));
+    if (s->commit_ns)
+        snprintf(over, sizeof over, ", changed over in %s", text_ns(s->commit_ns));
+    table_row(t, "times\tloaded in %s%s%s, in all %s", text_ns(s->load_ns), tried, over,
               text_ns(s->total_ns));
     if (s->trials)
         table_row(t, "inference\t%u trial%s, median %s, worst %s; deadline %s%s",
@@ -106,15 +121,21 @@ static bool apart(const Actd__V1__SwapReport *s)
     return s->difference_rad > s->bound_rad && s->bound_rad > 0;
 }
 
-static void print_report(const Actd__V1__SwapReport *s)
+// mode: after it, UNSPECIFIED when nobody knows. A candidate that never was a policy has
+// neither a digest nor times.
+static void print_report(const Actd__V1__SwapReport *s, Actd__V1__Mode mode)
 {
     static struct table t;
+    bool live = mode == ACTD__V1__MODE__MODE_RUNNING;
 
     table_row(&t, "from\t%s", text_safe(s->from));
-    table_row(&t, "\t%s", *s->from_digest ? text_safe(s->from_digest) : "no digest");
+    if (*s->from_digest)
+        table_row(&t, "\t%s", text_safe(s->from_digest));
     table_row(&t, "to\t%s", text_safe(s->to));
-    table_row(&t, "\t%s", *s->to_digest ? text_safe(s->to_digest) : "no digest");
-    row_times(&t, s);
+    if (*s->to_digest)
+        table_row(&t, "\t%s", text_safe(s->to_digest));
+    if (*s->to_digest && s->load_ns)
+        row_times(&t, s);
     if (s->difference_joint && *s->difference_joint)
         table_row(&t, "difference\t%.4f rad at most: %s, row %u; bound %.4f rad%s",
                   s->difference_rad, text_safe(s->difference_joint), s->difference_row,
@@ -122,47 +143,91 @@ static void print_report(const Actd__V1__SwapReport *s)
     if (s->golden_error >= 0 && s->load_ns)
         table_row(&t, "golden\tlargest relative error %.1e", s->golden_error);
     if (s->stage == ACTD__V1__SWAP_STAGE__SWAP_STAGE_DONE)
-        table_row(&t, "live\tfrom tick %llu", (unsigned long long)s->tick);
+        table_row(&t, "%s\tfrom tick %llu", live ? "live" : "in use",
+                  (unsigned long long)s->tick);
     table_print(&t, stdout);
 }
 
+// What the arm does now that it is decided. Not to know is no failure of the swap.
+static Actd__V1__Mode mode_after(struct ctl *c)
+{
+    Actd__V1__ControlRequest q = ctl_question(ACTD__V1__VERB__VERB_STATUS);
+    Actd__V1__ControlReply *r;
+    Actd__V1__Mode mode = ACTD__V1__MODE__MODE_UNSPECIFIED;
+    char why[TALK_WHY];
+
+    if (ctl_try(c, &q, &r, why) == 0 && r->status)
+        mode = r->status->mode;
+    ctl_free(r);
+    return mode;
+}
+
+static const char *stays(Actd__V1__Mode mode)
+{
+    switch ((int)mode) {
+    case ACTD__V1__MODE__MODE_RUNNING:
+        return "the running policy goes on";
+    case ACTD__V1__MODE__MODE_STOPPING:
+        return "the policy before stays loaded; the arm is stopping: see actctl status";
+    case ACTD__V1__MODE__MODE_STOPPED:
+    case ACTD__V1__MODE__MODE_ESTOP:
+        return "the policy before stays loaded; the arm has stopped: see actctl status";
+    default:
+        return "the policy before stays loaded";
+    }
+}
+
 // What the daemon's sentence leaves out.
-static void remedy(const struct ctl *c, const Actd__V1__ControlReply *r)
+static void remedy(const struct ctl *c, const Actd__V1__ControlReply *r,
+                   Actd__V1__Mode mode)
 {
     const char *text = r->text ? r->text : "";
 
-    if (ctl_status(c, r) != CTL_CANDIDATE)
-        return;
-    if (r->swap && apart(r->swap) && !c->force)
+    if (r->swap && apart(r->swap) && !c->force && !strstr(text, "--force"))
         fprintf(stderr, "actctl: to take it all the same: actctl swap %s --force\n",
                 c->back ? "--back" : text_safe(c->args[0]));
-    else if (!strstr(text, "--"))
-        fprintf(stderr,
-                "actctl: the running policy goes on; `actctl policies` lists what there "
-                "is\n");
+    fprintf(stderr, "actctl: %s\n", stays(mode));
 }
 
-static int follow(struct ctl *c, Actd__V1__ControlReply *r)
+static const char *done(Actd__V1__Mode mode)
+{
+    return mode == ACTD__V1__MODE__MODE_RUNNING ? "the new policy drives"
+           : mode == ACTD__V1__MODE__MODE_UNSPECIFIED
+               ? "the new policy is in use"
+               : "the new policy is in use; the arm does not follow it now: see actctl status";
+}
+
+// The whole answer of a swap that is over.
+static int tell(struct ctl *c, const Actd__V1__ControlReply *r)
+{
+    int status = ctl_status(c, r);
+    bool decided = !c->json && (status == CTL_OK || status == CTL_CANDIDATE);
+    Actd__V1__Mode mode = decided ? mode_after(c) : ACTD__V1__MODE__MODE_UNSPECIFIED;
+
+    if (!c->json && r->swap)
+        print_report(r->swap, mode);
+    fflush(stdout);
+    ctl_tell(c, r);
+    if (decided && status)
+        remedy(c, r, mode);
+    else if (decided)
+        printf("%s\n", r->text && *r->text ? text_safe(r->text) : done(mode));
+    return status;
+}
+
+static int follow(struct ctl *c, Actd__V1__ControlReply *r, ns_t begin_ns)
 {
     int status;
 
     while (r->result == ACTD__V1__RESULT__RESULT_PROGRESS) {
         if (!c->json)
-            progress(r);
+            progress(r, begin_ns);
         ctl_free(r);
         status = ctl_more(c, SWAP_TIMEOUT_MS, &r);
         if (status)
             return status;
     }
-    if (!c->json && r->swap)
-        print_report(r->swap);
-    fflush(stdout);
-    status = ctl_tell(c, r);
-    if (!c->json && status)
-        remedy(c, r);
-    if (!c->json && !status)
-        printf("%s\n",
-               r->text && *r->text ? text_safe(r->text) : "the new policy drives");
+    status = tell(c, r);
     ctl_free(r);
     return status;
 }
@@ -172,6 +237,7 @@ int swap_main(struct ctl *c)
     Actd__V1__ControlRequest q = ctl_question(ACTD__V1__VERB__VERB_UNSPECIFIED);
     Actd__V1__ControlReply *r;
     char list[256], *words[ALLOWED];
+    ns_t begin_ns = clock_now_ns();
     int status;
 
     if (snprintf(list, sizeof list, "%s", c->allow ? c->allow : "") >= (int)sizeof list)
@@ -179,5 +245,5 @@ int swap_main(struct ctl *c)
     status = compose(c, &q, list, words);
     if (!status)
         status = ctl_ask(c, &q, &r);
-    return status ? status : follow(c, r);
+    return status ? status : follow(c, r, begin_ns);
 }

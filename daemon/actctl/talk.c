@@ -15,7 +15,7 @@
 #include "daemon/actctl/text.h"
 #include "daemon/clock.h"
 
-int talk_open(struct talk *t, const char *path, char *why)
+int talk_open(struct talk *t, const char *path, bool given, char *why)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     // connect() of a full backlog waits as long as sending may.
@@ -24,7 +24,7 @@ int talk_open(struct talk *t, const char *path, char *why)
     *t = (struct talk){.fd = -1};
     snprintf(t->path, sizeof t->path, "%s", path);
     if (strlen(path) >= sizeof a.sun_path)
-        return find_explain(path, ENAMETOOLONG, why, TALK_WHY);
+        return find_explain(path, given, ENAMETOOLONG, why, TALK_WHY);
     memcpy(a.sun_path, path, strlen(path) + 1);
     t->reply = malloc(TALK_REPLY + 1);
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -33,7 +33,7 @@ int talk_open(struct talk *t, const char *path, char *why)
         connect(t->fd, (struct sockaddr *)&a, sizeof a) < 0) {
         int error = errno;
         talk_close(t);
-        return find_explain(path, error, why, TALK_WHY);
+        return find_explain(path, given, error, why, TALK_WHY);
     }
     return 0;
 }
@@ -64,7 +64,9 @@ static int wait_for(const struct talk *t, ns_t until, char *why)
             return 0;
         if (n == 0)
             return fails(t, CTL_NO_DAEMON,
-                         "does not answer in time: see `systemctl status 'actd@*'`", why);
+                         "does not answer in time, and whether it did what was asked is "
+                         "not known: see `systemctl status 'actd@*'`",
+                         why);
         if (errno != EINTR)
             return fails(t, CTL_NO_DAEMON, strerror(errno), why);
     }

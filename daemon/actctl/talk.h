@@ -23,8 +23,8 @@ struct talk {
 };
 
 // All return 0, or an enum ctl_exit with a sentence in why (TALK_WHY bytes).
-int talk_open(struct talk *t, const char *path,
-              char *why); // connects within TALK_TIMEOUT_MS
+// Connects within TALK_TIMEOUT_MS; given: see find_explain.
+int talk_open(struct talk *t, const char *path, bool given, char *why);
 // Sends q, whose id it sets, and waits for the answer: *r, to be freed by
 // actd__v1__control_reply__free_unpacked(r, NULL).
 int talk_ask(struct talk *t, Actd__V1__ControlRequest *q, int timeout_ms,

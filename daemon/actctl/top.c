@@ -1,6 +1,6 @@
-// top: the live view: asks a few times a second, draws, looks at the keyboard. One question
-// is asked at a time and waited for 2 s at most, so that a key is answered within that even
-// when the daemon is not. A daemon that is restarted is found again by its socket's path.
+// top: the live view: asks a few times a second, draws, looks at the keyboard. One
+// question is asked at a time and waited for 2 s at most, so that a key is answered within
+// that even when the daemon is not. A daemon that is restarted is found again by its socket's path.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,12 +105,48 @@ static void act(struct top *t, Actd__V1__Verb verb, const char *what)
         talk_close(&once.talk);
 }
 
+// The question whether to stop everything is on the screen exactly as long as e answers
+// it: another key, or 3 s, take both away. So e, something, e asks anew.
+static void unask_estop(struct top *t, const char *why)
+{
+    if (t->asked_estop_ns)
+        say(t, WARN, why);
+    t->asked_estop_ns = 0;
+}
+
+// What the picture says may be old, so ESTOP in it is told, and asked about all the same.
+static void on_estop_key(struct top *t)
+{
+    bool latched = t->view.s && t->view.s->mode == ACTD__V1__MODE__MODE_ESTOP;
+
+    if (t->asked_estop_ns) {
+        t->asked_estop_ns = 0;
+        act(t, ACTD__V1__VERB__VERB_ESTOP, "e-stop");
+        return;
+    }
+    say(t, BAD,
+        latched ? "It is in ESTOP already. Press e again within 3 s to send it once more"
+                : "e-stop? Press e again within 3 s, any other key cancels");
+    t->asked_estop_ns = clock_now_ns();
+}
+
+static void look_at_time(struct top *t)
+{
+    ns_t now = clock_now_ns();
+
+    if (t->asked_estop_ns && now - t->asked_estop_ns >= AGAIN_NS)
+        unask_estop(t, "e-stop NOT sent: e was not pressed again within 3 s");
+    if (t->message_ns && now - t->message_ns > MESSAGE_NS)
+        t->message[0] = 0;
+}
+
 static void on_key(struct top *t, int key)
 {
-    bool again = t->asked_estop_ns && clock_now_ns() - t->asked_estop_ns < AGAIN_NS;
     int joints = t->view.s ? (int)t->view.s->n_joints : 0;
 
-    t->asked_estop_ns = 0;
+    look_at_time(t);
+    if (key != 'e')
+        unask_estop(t, "e-stop NOT sent: another key cancelled it");
     switch (key) {
     case -1:
     case 'q':
@@ -124,12 +160,10 @@ static void on_key(struct top *t, int key)
         act(t, ACTD__V1__VERB__VERB_STOP, "stop");
         break;
     case 'e':
-        if (again) {
-            act(t, ACTD__V1__VERB__VERB_ESTOP, "e-stop");
-        } else {
-            say(t, BAD, "e-stop? Press e again within 3 s");
-            t->asked_estop_ns = clock_now_ns();
-        }
+        on_estop_key(t);
+        break;
+    case '?':
+        t->view.help = !t->view.help;
         break;
     case 'j':
         t->view.first_joint += t->view.first_joint < joints - 1;
@@ -146,8 +180,7 @@ static size_t draw(struct top *t, bool ansi)
 {
     term_size(&t->canvas.rows, &t->canvas.columns);
     canvas_clear(&t->canvas, t->canvas.rows, t->canvas.columns);
-    if (t->message_ns && clock_now_ns() - t->message_ns > MESSAGE_NS)
-        t->message[0] = 0;
+    look_at_time(t);
     t->view.message = t->message;
     t->view.lost = t->lost;
     t->view.socket = t->c->path;

@@ -85,7 +85,7 @@ static int draw_rates(struct canvas *c, const Actd__V1__Status *s, int row)
         at = canvas_text(c, row + 1, at, PLAIN, "p50 %s p99 %s", text_ns(i->p50_ns),
                          text_ns(i->p99_ns));
     if (l && l->count)
-        canvas_text(c, row + 1, at, PLAIN, "; to the loop p50 %s p99 %s",
+        canvas_text(c, row + 1, at, PLAIN, "; chunk latency p50 %s p99 %s",
                     text_ns(l->p50_ns), text_ns(l->p99_ns));
     return row + 2;
 }
@@ -149,7 +149,7 @@ static void draw_lateness(struct canvas *c, const Actd__V1__Status *s, int row, 
         canvas_text(c, row, 0, BOLD, "lateness  nothing yet");
         return;
     }
-    int at = canvas_text(c, row, 0, BOLD, "late ");
+    int at = canvas_text(c, row, 0, BOLD, "late (log) ");
     canvas_text(c, row, at, PLAIN, "p99 %s max %s", text_ns(h->p99_ns),
                 text_ns(h->max_ns));
     if (h->n_buckets == 0)
@@ -187,6 +187,11 @@ static int draw_chunk(struct canvas *c, const Actd__V1__Status *s, int row)
 
     if (!k || k->id == 0) {
         canvas_text(c, row, at, DIM, "none");
+        return row + 1;
+    }
+    if (!words_follows(s->mode)) {
+        canvas_text(c, row, at, PLAIN, "ready, not followed; %u rows, %s old", k->rows,
+                    text_ns(k->age_ns));
         return row + 1;
     }
     bar_chunk(bar, c->columns - 54, k->row, k->rows);
@@ -234,6 +239,23 @@ static void draw_joints(struct canvas *c, const struct top_view *v, int row, int
                     first + shown, n);
 }
 
+static void draw_keys(struct canvas *c, int row, int rows)
+{
+    static const char *const line[] = {
+        "q      quit",
+        "space  pause the picture, not the robot",
+        "j k    further joints",
+        "s      stop: the arm comes to rest, latched until actctl reset",
+        "e      emergency stop: e again within 3 s sends it, any other key cancels it",
+        "?      the joints again",
+        "Bars of joints: o measured, # commanded, w wanted by the policy, between limits",
+    };
+
+    canvas_text(c, row, 0, BOLD, "keys");
+    for (int i = 0; i < (int)(sizeof line / sizeof line[0]) && i < rows - 1; i++)
+        canvas_text(c, row + 1 + i, 0, PLAIN, "%s", line[i]);
+}
+
 static void draw_foot(struct canvas *c, const struct top_view *v)
 {
     const Actd__V1__Status *s = v->s;
@@ -247,8 +269,9 @@ static void draw_foot(struct canvas *c, const struct top_view *v)
     if (*v->message)
         canvas_text(c, c->rows - 1, 0, v->message_style, "%s", text_safe(v->message));
     else if (v->keys)
-        canvas_text(c, c->rows - 1, 0, DIM,
-                    "q quit  space pause  j k joints  s stop  e e-stop (press twice)");
+        canvas_text(
+            c, c->rows - 1, 0, DIM,
+            "q quit  space pause  j k joints  s stop  e e-stop (press twice)  ? keys");
 }
 
 void top_draw(struct canvas *c, const struct top_view *v)
@@ -272,6 +295,9 @@ void top_draw(struct canvas *c, const struct top_view *v)
     draw_lateness(c, v->s, row, hist);
     draw_streams(c, v->s, row, hist);
     row = draw_chunk(c, v->s, row + 1 + hist);
-    draw_joints(c, v, row, c->rows - 2 - row);
+    if (v->help)
+        draw_keys(c, row, c->rows - 2 - row);
+    else
+        draw_joints(c, v, row, c->rows - 2 - row);
     draw_foot(c, v);
 }

@@ -16,6 +16,7 @@ struct top_view {
     const char *lost; // why there is no daemon, "" = there is
     bool paused;
     bool keys;       // somebody can press some
+    bool help;       // what they do stands where the joints were
     int first_joint; // scrolled to
 };
 

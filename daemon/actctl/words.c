@@ -44,7 +44,7 @@ struct sentence {
 static const struct sentence modes[] = {
     [1] = {"It is starting.", ""},
     [2] = {"It waits for joint states and cameras; the pose is held.",
-           "It gets READY by itself when every stream is fresh."},
+           "It becomes READY by itself when every stream is fresh."},
     [3] = {"It may be armed; the pose is held.",
            "To drive: actctl arm. To the rest pose: actctl home."},
     [4] = {"It goes slowly to where the policy wants the arm.",
@@ -141,6 +141,11 @@ const char *words_reason_means(Actd__V1__Reason reason)
 const char *words_reason_mend(Actd__V1__Reason reason)
 {
     return pick(reasons, COUNT(reasons), (int)reason, 1);
+}
+
+bool words_follows(Actd__V1__Mode mode)
+{
+    return mode == ACTD__V1__MODE__MODE_RUNNING || mode == ACTD__V1__MODE__MODE_HOLD;
 }
 
 enum style words_mode_style(Actd__V1__Mode mode)

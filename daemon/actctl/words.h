@@ -3,6 +3,8 @@
 #ifndef ACTD_ACTCTL_WORDS_H
 #define ACTD_ACTCTL_WORDS_H
 
+#include <stdbool.h>
+
 #include <protobuf-c/protobuf-c.h>
 
 #include "actd/v1/control.pb-c.h"
@@ -20,6 +22,10 @@ const char *words_mode_means(Actd__V1__Mode mode);
 const char *words_mode_next(Actd__V1__Mode mode); // what an operator does next
 const char *words_reason_means(Actd__V1__Reason reason);
 const char *words_reason_mend(Actd__V1__Reason reason);
+
+// Whether the arm is where a chunk says, or rests there: elsewhere the place in it that
+// is in a status means nothing.
+bool words_follows(Actd__V1__Mode mode);
 
 enum style words_mode_style(Actd__V1__Mode mode);
 

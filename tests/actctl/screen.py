@@ -128,7 +128,7 @@ def sizes():
                and max(map(len, lines)) <= columns and "\x1b" not in r.out, r)
         r = run("--socket", d.path, "top")
         for w in ("reach", "RUNNING", "The policy drives", "99.7 of 100 Hz", "3.1 Hz", "2 skipped", "3 drops", "p50 23.0 ms",
-                  "late p99 0.12 ms max 2.40 ms", "< 0.05 ms", "# 989", "## 1", "front", "wrist", "21.0 ms", "slow", "row 31/100",
+                  "late (log) p99 0.12 ms max 2.40 ms", "chunk latency p50 25.0 ms p99 35.0 ms", "< 0.05 ms", "# 989", "## 1", "front", "wrist", "21.0 ms", "slow", "row 31/100",
                   "69 left", "2 blended", "85.0 ms", "joint_0", "joint_5", "VELOCITY", "-2.00 [", "] 2.00"):
             ok(f"80x24 shows {w}", w in r.out, r)
     s = status(joints=14, cameras=7)
@@ -165,11 +165,12 @@ def bars():
 def live():
     ticks = [1000]
     limit = [None]
+    mode = ["RUNNING"]
 
     def answer(q):
         ticks[0] += 20
         if q.verb == pb.VERB_STATUS:
-            yield reply(status=status(ticks=ticks[0]))
+            yield reply(status=status(ticks=ticks[0], mode=mode[0]))
         else:
             yield reply(*(limit[0] or ("OK", "done so")))
     d = Daemon(answer)
@@ -196,13 +197,37 @@ def live():
     ok("s stops", t.wait(lambda s: "stop: done so" in s) and acts() == ["VERB_STOP"], f"{acts()} {t.screen()}")
     t.key("e")
     ok("e asks first", t.wait(lambda s: "Press e again" in s) and acts() == ["VERB_STOP"], t.screen())
-    t.key("x")
-    t.wait(lambda _: False, 0.3)
+    for k in "xjk ":
+        t.key(k)
+        ok(f"'{k}' between takes it back, and says so", t.wait(lambda s: "another key cancelled" in s and "Press e" not in s)
+           and acts() == ["VERB_STOP"], t.screen())
+        t.key("e")
+        ok("so that e asks anew", t.wait(lambda s: "Press e again" in s and "cancelled" not in s)
+           and acts() == ["VERB_STOP"], t.screen())
+    t.key(" ")
+    t.wait(lambda s: "PAUSED" not in s)
     t.key("e")
-    t.wait(lambda _: False, 0.3)
-    ok("another key between takes it back", acts() == ["VERB_STOP"], acts())
+    t.wait(lambda s: "Press e again" in s)
+    t.wait(lambda _: False, 2)
+    ok("for 3 s", "Press e again" in t.screen(), t.screen())
+    ok("and no longer", t.wait(lambda s: "NOT sent: e was not pressed" in s and "Press e" not in s, 3), t.screen())
+    t.key("e")
+    ok("e asks again", t.wait(lambda s: "Press e again" in s) and acts() == ["VERB_STOP"], t.screen())
     t.key("e")
     ok("e again stops everything", t.wait(lambda s: "e-stop: done so" in s) and acts() == ["VERB_STOP", "VERB_ESTOP"], acts())
+    mode[0] = "ESTOP"
+    t.wait(lambda s: " ESTOP " in s)
+    t.key("e")
+    ok("in ESTOP e says so", t.wait(lambda s: "in ESTOP already" in s) and len(acts()) == 2, t.screen())
+    t.key("e")
+    ok("and may be sent all the same", t.wait(lambda s: "e-stop: done so" in s) and len(acts()) == 3, t.screen())
+    mode[0] = "RUNNING"
+    t.wait(lambda s: " RUNNING " in s)
+    t.key("?")
+    ok("? shows the keys", t.wait(lambda s: "pause the picture" in s and "any other key cancels" in s and "joint_0" not in s),
+       t.screen())
+    t.key("?")
+    ok("and the joints again", t.wait(lambda s: "pause the picture" not in s and "joint_0" in s), t.screen())
     limit[0] = ("DENIED", "operators.act has no nobody")
     t.key("s")
     ok("a refusal is shown", t.wait(lambda s: "NOT DONE: operators.act" in s), t.screen())

@@ -1,5 +1,7 @@
 """Every verb, its words on the wire, its exit statuses, its JSON."""
 import math
+import re
+import time
 
 from kit import ACTCTL, Daemon, always, jc, ok, pb, reply, run, st, status
 
@@ -54,6 +56,8 @@ def usage():
                  ["-i", "a", "--socket", "/x", "status"], ["policies", "x"]):
         r = run(*args)
         ok(f"usage: actctl {' '.join(args)}", r.rc == 64 and r.err and not r.out, r)
+    r = run("bogus\x1b[2J")
+    ok("an unknown command is named", r.err == "actctl: unknown command 'bogus\\x1b[2J'; actctl --help lists them\n", r)
 
 
 def the_status():
@@ -80,6 +84,13 @@ def the_status():
     with Daemon(always(reply(status=s))) as d:
         r = run("--socket", d.path, "status")
         ok("a mode of the future", r.rc == 0 and "UNKNOWN 77" in r.out and "UNKNOWN 99" in r.out, r)
+    for mode in ("HOLD", "READY", "APPROACH", "STOPPED", "ESTOP", "HOMING"):
+        with Daemon(always(reply(status=status(mode=mode)))) as d:
+            r, t = run("--socket", d.path, "status"), run("--socket", d.path, "top")
+            rows = mode == "HOLD"
+            ok(f"{mode}: the place in the chunk only where it is followed", ("row 31.0 of 100" in r.out) == rows
+               and ("row 31/100" in t.out) == rows and ("ready, not followed" in r.out) != rows
+               and ("ready, not followed" in t.out) != rows and ("[===" in t.out) == rows, f"{r}\n{t}")
     with Daemon(always(reply(status=st.Status()))) as d:
         r = run("--socket", d.path, "status")
         ok("a status with nothing in it", r.rc == 0 and "chunk      none" in r.out, r)
@@ -171,7 +182,7 @@ def swapping():
         r = run("--socket", d.path, "swap", "pick", "--allow", "rate,chunk,rate", "--force")
         q = d.asked[0]
         ok("swap asks for it", q.verb == pb.VERB_SWAP and q.name == "pick" and q.force
-           and list(q.allow) == ["rate", "chunk"] and len(d.asked) == 1, q)
+           and list(q.allow) == ["rate", "chunk"] and [x.verb for x in d.asked[1:]] == [pb.VERB_STATUS], q)
         ok("swap shows its progress", all(w in r.err for w in (
             "loading", "3 of 100 tensors", "trying", "2 trials", "changing over")) and r.err.count("\n") == 3, r)
         ok("and ends with a table", r.rc == 0 and all(w in r.out for w in (
@@ -190,13 +201,73 @@ def swapping():
            and "actctl swap pick --force" in r.err and "(above)" in r.out and "live" not in r.out, r)
         r = run("--socket", d.path, "swap", "pick", "--force")
         ok("--force is not told to who gave it", r.rc == 65 and "swap pick --force" not in r.err, r)
-    with Daemon(always(reply("FAILED", "model.decoder.0: NaN"))) as d:
+    with Daemon(swapped(reply("FAILED", "model.decoder.0: NaN"), "RUNNING")) as d:
         r = run("--socket", d.path, "swap", "pick")
         ok("a bad candidate: exit 65", r.rc == 65 and "NaN" in r.err and "running policy goes on" in r.err, r)
     for result, rc in (("BUSY", 75), ("DENIED", 77)):
         with Daemon(always(reply(result, "no"))) as d:
             r = run("--socket", d.path, "swap", "pick")
-            ok(f"a swap that is {result}", r.rc == rc and "goes on" not in r.err, r)
+            ok(f"a swap that is {result}", r.rc == rc and "goes on" not in r.err and "stays" not in r.err, r)
+
+
+def swapped(answer, mode, *steps):
+    """A daemon that answers a swap so, and whose arm is then in that mode (None: it does not tell)."""
+    def both(q):
+        if q.verb == pb.VERB_STATUS:
+            return always(reply(status=status(mode=mode)) if mode else reply("RATE_LIMITED"))(q)
+        return always(*steps, answer)(q)
+    return both
+
+
+def after_swap():
+    """What a swap says by what the arm does when it is over."""
+    refused = reply("FAILED", "given up: the arm stops (ESTOP)", swap=pb.SwapReport(stage=5, **{"from": "a"}, to="b",
+                                                                                   golden_error=-1))
+    stopped = "the policy before stays loaded; the arm has stopped: see actctl status"
+    for mode, want in (("RUNNING", "the running policy goes on"), ("STOPPED", stopped), ("ESTOP", stopped),
+                       ("STOPPING", "the policy before stays loaded; the arm is stopping: see actctl status"),
+                       ("READY", "the policy before stays loaded"), (None, "the policy before stays loaded")):
+        with Daemon(swapped(refused, mode)) as d:
+            r = run("--socket", d.path, "swap", "b")
+            ok(f"refused, {mode}: what the arm does", r.rc == 65 and r.err.splitlines()[-1] == f"actctl: {want}", r)
+    ok("refused before it was loaded: no times, no digests", r.out.split() == ["from", "a", "to", "b"], r)
+    part = pb.SwapReport()
+    part.CopyFrom(refused.swap)
+    part.from_digest, part.to_digest, part.load_ns, part.total_ns = "1" * 64, "2" * 64, 300_000_000, 310_000_000
+    with Daemon(swapped(reply("FAILED", "no", swap=part), "RUNNING")) as d:
+        r = run("--socket", d.path, "swap", "b")
+        ok("refused after it: those that there are", "loaded in 300 ms, in all 310 ms" in r.out and "tried" not in r.out
+           and "changed" not in r.out and "1" * 64 in r.out and "2" * 64 in r.out, r)
+    for mode in ("RUNNING", "READY", "STOPPED", None):
+        with Daemon(swapped(reply(swap=full_report()), mode)) as d:
+            r = run("--socket", d.path, "swap", "pick")
+            drives = mode == "RUNNING"
+            ok(f"done, {mode}: {'live and drives' if drives else 'in use'}", r.rc == 0 and ("live" in r.out) == drives
+               and ("drives" in r.out) == drives and bool(re.search("in use +from tick 45678", r.out)) != drives
+               and ("does not follow" in r.out) == (mode in ("READY", "STOPPED")), r)
+    far = full_report()
+    far.stage, far.difference_rad = pb.SWAP_STAGE_FAILED, 0.9
+    with Daemon(swapped(reply("FAILED", "0.9 rad apart: use --force when that is meant", swap=far), "RUNNING")) as d:
+        r = run("--socket", d.path, "swap", "pick")
+        ok("--force is named once", r.rc == 65 and r.err.count("--force") == 1, r)
+
+
+def swap_clock():
+    """A line of progress tells when it came, whatever the report says."""
+    def slow(q):
+        if q.verb == pb.VERB_STATUS:
+            yield reply(status=status())
+            return
+        yield reply("PROGRESS", swap=pb.SwapReport(stage=1, to="b"))
+        time.sleep(0.4)
+        yield reply("PROGRESS", swap=pb.SwapReport(stage=2, to="b", total_ns=1_000_000))
+        yield reply("PROGRESS", swap=pb.SwapReport(stage=3, to="b", total_ns=50_000_000_000))
+        yield reply(swap=full_report())
+    with Daemon(slow) as d:
+        r = run("--socket", d.path, "swap", "b")
+    told = [float(n) / (1000 if u == "ms" else 1) for n, u in re.findall(r"^ +([0-9.]+) (ms|s) ", r.err, re.M)]
+    ok("progress: the time that has passed, or the report's where that is more", len(told) == 3 and told[0] < 0.4
+       and 0.4 <= told[1] <= r.seconds and told[2] == 50, r)
 
 
 def listing():
@@ -220,6 +291,10 @@ def diagnosing():
     with Daemon(always(reply(findings=f))) as d:
         r, j = run("--socket", d.path, "doctor"), run("--socket", d.path, "--json", "doctor")
         ok("doctor tells what hurts and mends", r.rc == 1 and "sudo mend" in r.out and "\x1b" not in r.out, r)
+        n = [len(re.findall(f"^{w} ", r.out, re.M)) for w in ("hurts", "note", "good")]
+        last = r.out.splitlines()[-1]
+        ok("and counts them", last == f"{n[0]} problem{'s' * (n[0] != 1)}, {n[1]} note{'s' * (n[1] != 1)}, {n[2]} good"
+           and n[0] and n[2], r)
         found = j.json()["findings"]
         ok("the daemon's and the machine's are merged", len(found) > 2 and "zzz" in [x["what"] for x in found]
            and len({x["what"] for x in found}) == len(found) and j.rc == 1, j)
@@ -239,5 +314,7 @@ def everything():
     the_status()
     as_json()
     swapping()
+    after_swap()
+    swap_clock()
     listing()
     diagnosing()

@@ -11,7 +11,10 @@ HOSTILE = "a\x1b]0;title\x07\x1b[2J\u0085\u202e\x9b\r\nforged: RUNNING\x00\x7f"
 
 def nobody():
     r = run("--socket", f"{T}/none/control", "status")
-    ok("no socket", r.rc == 69 and f"{T}/none/control" in r.err and "systemctl status actd@none" in r.err, r)
+    ok("no socket: no unit is guessed from a path", r.rc == 69 and f"{T}/none/control" in r.err and "actd@" not in r.err
+       and "actd run -c robot.yaml" in r.err, r)
+    r = run("status", env={"ACTD_SOCKET": f"{T}/none/control"})
+    ok("nor from that of $ACTD_SOCKET", r.rc == 69 and f"{T}/none/control" in r.err and "actd@" not in r.err, r)
     j = run("--json", "--socket", f"{T}/none/control", "status")
     ok("no socket, as JSON", j.rc == 69 and j.json()["result"] == "NO_DAEMON" and j.json()["exit_status"] == 69, j)
     left = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -123,10 +126,15 @@ def several():
     env = {"XDG_RUNTIME_DIR": run_dir}
     r = run("status", env=env)
     ok("no daemon: where it was looked for", r.rc == 69 and "/run/actd/*/control" in r.err
-       and f"{run_dir}/actd/*/control" in r.err and "systemctl" in r.err, r)
+       and f"{run_dir}/actd/*/control" in r.err and "systemctl" in r.err
+       and "or start one: actd run -c robot.yaml" in r.err, r)
     dead = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     dead.bind(f"{run_dir}/actd/dead/control")
     dead.close()
+    for args in (("-i", "dead"), ()):
+        r = run(*args, "status", env=env | ({"ACTD_SOCKET": "/x"} if args else {}))
+        ok("of one that was found the unit is known", r.rc == 69 and "nobody listens" in r.err
+           and "systemctl status actd@dead" in r.err, r)
     s = status()
     with Daemon(always(reply(status=s)), f"{run_dir}/actd/left/control") as left:
         r = run("status", env=env)
@@ -143,7 +151,7 @@ def several():
             ok("-i counts before $ACTD_SOCKET", r.rc == 0 and len(left.asked) == 2, r)
     r = run("-i", "none", "status", env=env)
     ok("-i that is not there", r.rc == 69 and "/run/actd/none/control" in r.err
-       and f"{run_dir}/actd/none/control" in r.err and "actd@none" in r.err, r)
+       and f"{run_dir}/actd/none/control" in r.err and "actd@none" in r.err and "actd run -c robot.yaml" in r.err, r)
 
 
 def permission():

@@ -7,6 +7,7 @@ import time
 from kit import ACTCTL, BUILD, Daemon, always, ok, pb, reply, run, st, status
 
 MANUAL = "daemon/man/actctl.1"
+ACTING = "arm disarm stop estop reset home instruct record doctor".split()
 
 
 def helps():
@@ -21,6 +22,11 @@ def helps():
            and f"{v}" in r.out.splitlines()[0] and f"example: actctl {v}" in r.out and "exit status:" in r.out
            and max(map(len, r.out.splitlines())) <= 90, r)
         ok(f"help {v} is the same", run("help", v).out == r.out)
+        own = r.out.split("exit status:")[1]
+        ok(f"{v} --help: the statuses that it has", (" 65 " in own) == (v == "swap") and (" 1 " in own) == (v in ACTING)
+           and ("something hurts" in own) == (v == "doctor"), r)
+    ok("what this version does not do is told", "(not in this version)" in re.search("^  record .*", text, re.M)[0]
+       and "(where the policy can)" in re.search("^  instruct .*", text, re.M)[0], text)
     return verbs, texts
 
 
@@ -40,9 +46,16 @@ def manual(verbs, texts):
     headed = re.findall(r"^\.T[PQ]\n\.[BIR]+ ([a-z]+)", commands, re.M)
     ok("the manual has the commands of the help", sorted(set(headed)) == sorted(verbs), headed)
     plain = source.replace("\\-", "-")
+    # Lines of an example that call something else have options of their own.
+    plain = re.sub(r"^(?:sudo )?(?:actd|actd-sim|systemctl|adduser|cp) .*$", "", plain, flags=re.M)
     told = set(re.findall(r"(?<![\w-])--[a-z]+|(?<![\w-])-[a-z](?![\w-])", plain))
     there = set().union(*map(options, texts.values()))
     ok("the manual has the options of the helps", told == there, told ^ there)
+    for word in ("ladder", "seam", "golden forward", "rows"):
+        ok(f"the manual explains {word}", f".B {word}\n" in source.split(".SH GLOSSARY")[1].split(".SH ")[0])
+    session = source.split(".SH EXAMPLES")[1].split(".SH ")[0]
+    used = re.findall(r"^actctl ([a-z]+)", session, re.M)
+    ok("the first session uses commands that there are", {"status", "arm", "disarm"} <= set(used) <= set(verbs), used)
     table = dict(re.findall(r'\{"([a-z]+)", \d, NULL, \'(.)\'\}', open("daemon/actctl/main.c").read()))
     ok("and the helps those of the program", {"--" + k for k in table} == {o for o in there if o.startswith("--")}, table)
     statuses = set(re.findall(r"^\.B (\d+)$", source.split(".SH EXIT STATUS")[1].split(".SH ")[0], re.M))

@@ -6,8 +6,8 @@ cp -r config/policies/reach "$T/policies/again"
 cp -r config/policies/reach "$T/policies/broken"
 truncate -s -1 "$T/policies/broken/model.safetensors"
 chmod -R go-w "$T/policies"
-robot_yaml "$T/robot.yaml" "s|$PWD/config/policies/reach|$T/policies/reach|"
-printf 'swap:\n  directory: %s\n' "$T/policies" >>"$T/robot.yaml"
+robot_yaml "$T/robot.yaml" \
+    "s|$PWD/config/policies/reach|$T/policies/reach|; s|directory: policies  .*|directory: $T/policies|"
 export ACTD_SOCKET=$T/run/control
 ctl() { "$B/actctl" "$@"; }
 mode() { ctl --json status 2>/dev/null | grep -oE '"mode": "[A-Z]+"' | cut -d'"' -f4; }
@@ -15,6 +15,8 @@ is() { [ "$(mode)" = "$1" ]; }
 # A swap may be BUSY with the end of the one before, or find no time beside a loaded machine.
 answered() { say swap "$1"; [ $? -eq "$2" ]; }
 say() { ctl "$@" >"$T/out" 2>&1; }
+not_logged() { ! logged "$@"; }
+ready_chunk() { say status && not_logged "$T/out" '^chunk .* row '; }
 
 ok "no daemon yet" exit_of 69 "$B/actctl" status
 background "$T/sim.log" "$B/actd-sim" --runtime "$T/run" --episodes 50 --seed 3 --control-hz 100
@@ -31,9 +33,11 @@ ok "top, one frame" exit_of 0 "$B/actctl" top
 ok "of 24 rows" test "$(wc -l <"$T/out")" = 24
 ok "swap" answered again 0
 ok "tells the digests" logged "$T/out" '[0-9a-f]{64}'
+ok "and from when on it is live" logged "$T/out" '^ *live +from tick [0-9]+'
 ok "and it drives still" is RUNNING
 ok "a broken candidate is refused" answered broken 65
 ok "naming the file" logged "$T/out" 'model.safetensors'
+ok "and that the arm goes on" logged "$T/out" '^actctl: the running policy goes on$'
 ok "swap --back" answered --back 0
 ok "metrics" exit_of 0 "$B/actctl" metrics
 ok "know of the swaps" logged "$T/out" '^actd_.*swap.* 2'
@@ -45,6 +49,10 @@ ok "so that arm is refused" exit_of 1 "$B/actctl" arm
 rested() { say reset; }
 ok "reset, once it is at rest" wait_for 5 rested
 ok "opens it" wait_for 30 is READY
+ok "a chunk there may be is not followed" ready_chunk
+ok "a swap while the arm rests" answered again 0
+ok "is in use, and does not drive" logged "$T/out" '^ *in use +from tick'
+ok "no word of driving" not_logged "$T/out" 'drives|live'
 ok "doctor asks the daemon" bash -c '"$0" --json doctor | grep -q SCHED_' "$B/actctl"
 kill -TERM "$actd"; wait "$actd"
 ok "the daemon ends at rest" test $? -eq 0

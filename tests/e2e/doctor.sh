@@ -7,7 +7,7 @@ judged() {
     "$@" >"$T/out" 2>&1 </dev/null
     local rc=$? hurts
     hurts=$(grep -c '^hurts ' "$T/out")
-    [ "$rc" -eq "$((hurts > 0))" ] && grep -qE "^$hurts hurts?, [0-9]+ to know, [0-9]+ good$" "$T/out" &&
+    [ "$rc" -eq "$((hurts > 0))" ] && grep -qE "^$hurts problems?, [0-9]+ notes?, [0-9]+ good$" "$T/out" &&
         ! grep -A1 '^hurts ' "$T/out" | grep -A1 '^hurts ' | sed -n 'n;p' | grep -v -- '-> ' | grep -q . ||
         { echo "# exit $rc"; sed 's/^/# /' "$T/out"; return 1; }
 }

@@ -224,8 +224,8 @@ static double inside(const struct checker *c, int i, double pos)
     return fmin(fmax(pos, c->cfg.min[i]), c->cfg.max[i]);
 }
 
-// A motion starts where the arm is, wherever the commands were, and also when it turns out that
-// the last of them never left.
+// The first motion starts where the arm is, and any other that finds it far from its command.
+// Also when it turns out that the last of them never left.
 static void start_from_measured(struct checker *c, const struct checker_tick *t)
 {
     for (int i = 0; i < c->cfg.joints && t->measured; i++) {
@@ -243,6 +243,19 @@ static void judge_outside(struct checker *c, const struct checker_tick *t)
                           i, t->measured[i]);
 }
 
+// Is the arm measured further from its command than droop and lag may bring it?
+static bool away(const struct checker *c, const struct checker_tick *t)
+{
+    for (int i = 0; i < c->cfg.joints && t->measured; i++) {
+        double bound = fmin(0.1, (c->cfg.max[i] - c->cfg.min[i]) / 10);
+
+        bound = fmax(bound, c->cfg.following_error[i]);
+        if (fabs(t->measured[i] - c->pos[i]) > bound)
+            return true;
+    }
+    return false;
+}
+
 // Is this command another place than the one before?
 static bool elsewhere(const struct checker *c, const struct checker_command *m)
 {
@@ -258,13 +271,16 @@ void checker_tick(struct checker *c, const struct checker_tick *t)
         if (!t->measured)
             checker_blame(c, CHECK_START, "no joint state is known");
         judge_outside(c, t);
-        start_from_measured(c, t);
+        if (!c->armed || away(c, t)) // else without a step, from where it is held
+            start_from_measured(c, t);
         c->armed = true;
         c->command_mode = from;
     }
     if (!c->armed && t->command)
         judge_outside(c, t);
-    if (!c->armed && t->command && elsewhere(c, t->command)) // it was moved by hand
+    // It was moved by hand.
+    if (t->command && elsewhere(c, t->command) &&
+        (!c->armed || (in(t->mode, M(WAITING) | M(READY)) && away(c, t))))
         start_from_measured(c, t);
     if (t->command)
         judge_command(c, t);

@@ -238,6 +238,10 @@ FULL = {
     "full_224x224_1cam": case("default size, one camera", FULL_CONFIG, cameras=cam((224, 224))),
 }
 
+# Whole checkpoints that carry what LeRobot answered: two cameras, ResNet-50 with dilation, and
+# each way an environment state comes.
+CARRIED = ("r18_two_cameras", "r18_env", "r50_dilation", "env_only")
+
 
 def resolve(name):
     """(case, seed): cases made from another one share its seed, and so its weights and inputs."""

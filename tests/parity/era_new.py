@@ -2,6 +2,8 @@
 
 python era_new.py OUT            golden cases into OUT/golden and OUT/checkpoints
 python era_new.py OUT full       the default-size models, weights and all, into OUT
+python era_new.py OUT carried    small whole checkpoints, likewise; like the former they carry a
+                                 golden.safetensors of LeRobot's own forward
 python era_new.py OUT NAME ...   only these golden cases
 """
 
@@ -22,6 +24,7 @@ from lerobot.policies.act.processor_act import make_act_pre_post_processors
 from lerobot.policies.common.vla_utils import resize_with_pad
 from lerobot.policies.factory import make_pre_post_processors
 from lerobot.policies.utils import prepare_observation_for_inference
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 
 import cases
@@ -122,6 +125,12 @@ def alias_metadata(weights, record):
     return aliases
 
 
+def write_golden(where, obs, actions):
+    """What policy/golden.h describes, from LeRobot: pictures as a camera gives them."""
+    parts = {key: np.ascontiguousarray(value) for key, value in obs.items()}
+    save_arrays({**parts, "action": np.ascontiguousarray(actions)}, where / "golden.safetensors")
+
+
 def golden_case(out, name):
     """One directory of golden data."""
     case, seed = cases.resolve(name)
@@ -138,7 +147,10 @@ def golden_case(out, name):
         describe_storage(record, case, whole)
         aliases = alias_metadata((where / "model.safetensors").read_bytes(), record)
         assert not set(aliases) & {t[0] for t in table}, "grown under a name that was dropped"
-        keep = ["config.json", *PROCESSOR_FILES] + (["model.safetensors"] if whole else [])
+        keep = ["config.json", *PROCESSOR_FILES]
+        if whole:
+            write_golden(where, obs, actions)
+            keep += ["model.safetensors", "golden.safetensors"]
         for f in keep:
             shutil.copyfile(where / f, to / f)
     values = [normalized, actions]
@@ -253,8 +265,8 @@ def images(out):
     common.write_floats(to / "expected.f32", planes)
 
 
-def full_case(out, name):
-    """A default-size checkpoint with its inputs beside it, for tests/parity/infer_dir.c."""
+def whole_case(out, name):
+    """A whole checkpoint with its inputs beside it, for tests/parity/infer_dir.c."""
     case, seed = cases.resolve(name)
     stats = common.statistics(case, seed)
     obs = common.observation(case, seed, stats)
@@ -265,18 +277,22 @@ def full_case(out, name):
     for i, (key, _, _) in enumerate(case["cameras"]):
         (where / f"image{i}.rgb").write_bytes(obs[key].tobytes())
     common.write_floats(where / "state.f32", [obs[common.STATE_KEY]])
+    if case["env"]:
+        common.write_floats(where / "env.f32", [obs[common.ENV_KEY]])
     common.write_floats(where / "expected.f32", [normalized, actions])
     record = common.case_record(name, case, seed, obs, stats, VERSIONS)
     common.write_floats(where / "range.f32", [record["action_range"]])
+    write_golden(where, obs, actions)
     print(f"{name:24} |normalised| <= {np.abs(normalized).max():.2f}", flush=True)
 
 
 def main():
     out, names = Path(sys.argv[1]), sys.argv[2:]
     torch.manual_seed(0)
-    if names == ["full"]:
-        for name in cases.FULL:
-            full_case(out, name)
+    several = {"full": cases.FULL, "carried": cases.CARRIED}
+    if len(names) == 1 and names[0] in several:
+        for name in several[names[0]]:
+            whole_case(out, name)
         return
     for name in [*cases.NEW, *cases.STORED]:
         if not names or name in names:

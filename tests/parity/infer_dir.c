@@ -5,6 +5,7 @@
 // (the range of each action).
 //
 //   infer_dir DIR THREADS      prints: normalised-difference range-difference milliseconds
+//                              golden-error (of golden.safetensors, -1 without one)
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
         a = isnan(d) ? INFINITY : fmax(a, d);
         b = isnan(e) ? INFINITY : fmax(b, e);
     }
-    printf("%.3g %.3g %.1f\n", a, b, ms);
+    printf("%.3g %.3g %.1f %.3g\n", a, b, ms, info->golden_error);
     policy_free(p);
     return 0;
 }

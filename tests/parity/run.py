@@ -7,14 +7,16 @@
 1. builds a virtual environment with the current LeRobot (and one with 0.3.x) outside the tree,
 2. regenerates every golden case with it and compares with the committed ones (--write replaces
    them),
-3. runs the default-size models: LeRobot writes a checkpoint and computes its actions, then
-   tests/parity/infer_dir.c loads the same directory,
+3. runs whole checkpoints, small ones and the default-size models: LeRobot writes one, computes
+   its actions and records them in its golden.safetensors, then tests/parity/infer_dir.c loads
+   the same directory, and must refuse it once the record is perturbed,
 4. runs the C golden tests, and prints one table of worst differences.
 
 Exits with 0 when everything is within its bound.
 """
 
 import argparse
+import json
 import math
 import os
 import shutil
@@ -120,6 +122,23 @@ def worst(a, b):
     return max(differences, default=0.0) if all(map(math.isfinite, differences)) else math.inf
 
 
+def golden_actions(path):
+    """The bytes of a golden.safetensors, and from where to where its actions are."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    begin, end = json.loads(data[8:start])["action"]["data_offsets"]
+    return data, start + begin, start + end
+
+
+def same_golden(a, b):
+    """As same_file: equal but for what was computed, which is compared."""
+    (x, begin, end), (y, *place) = golden_actions(a), golden_actions(b)
+    if [begin, end] != place or x[:begin] + x[end:] != y[:begin] + y[end:]:
+        return math.inf
+    n = (end - begin) // 4
+    return worst(*(struct.unpack(f"<{n}f", z[begin:end]) for z in (x, y)))
+
+
 def without_versions(text):
     return "\n".join(line for line in text.splitlines() if '"made_with"' not in line)
 
@@ -130,6 +149,8 @@ def same_file(a, b):
         return math.inf
     if a.suffix == ".f32":
         return worst(floats(a), floats(b))
+    if a.name == "golden.safetensors":
+        return same_golden(a, b)
     if a.name.endswith(".json"):
         same = without_versions(a.read_text()) == without_versions(b.read_text())
     else:
@@ -203,6 +224,7 @@ def golden_tests(tests, rows):
         "planes": BOUND_PIXEL,
         "resized": BOUND_RESIZED,
         "commands": BOUND_RANGE,
+        "golden": BOUND,
     }
     environ = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "STDOUT"}
     for test in tests:
@@ -221,19 +243,45 @@ def golden_tests(tests, rows):
         rows.append(("C test", Path(test).name, status, 0.0, p.stderr[-400:] if status else ""))
 
 
-def full_size(python, driver, rows, keep):
+def driven(driver, case):
+    """What infer_dir prints of a checkpoint, as numbers, or the sentence it was refused with."""
+    p = subprocess.run(
+        [str(driver), str(case), "2"], capture_output=True, text=True, check=False
+    )
+    return [float(x) for x in p.stdout.split()], p.stderr.strip()
+
+
+def perturb(file):
+    """Moves the largest recorded action by a thousandth: ten times what the loader allows."""
+    data, begin, end = golden_actions(file)
+    actions = list(struct.unpack(f"<{(end - begin) // 4}f", data[begin:end]))
+    largest = max(range(len(actions)), key=lambda i: abs(actions[i]))
+    actions[largest] += 1e-3 * max(1.0, abs(actions[largest]))
+    file.write_bytes(data[:begin] + struct.pack(f"<{len(actions)}f", *actions) + data[end:])
+
+
+def whole_case(driver, case, rows):
+    """A checkpoint that carries LeRobot's forward: compared, then refused with another one."""
+    numbers, refusal = driven(driver, case)
+    if not numbers:
+        rows.append(("normalised", case.name, math.inf, BOUND, refusal))
+        return
+    norm, part, ms, golden = numbers
+    rows.append(("normalised", case.name, norm, BOUND, f"{ms:.0f} ms"))
+    rows.append(("of-range", case.name, part, BOUND_RANGE, ""))
+    rows.append(("golden", case.name, golden if golden >= 0 else math.inf, BOUND, ""))
+    perturb(case / "golden.safetensors")
+    numbers, refusal = driven(driver, case)
+    _, found, why = refusal.partition("golden.safetensors: value")
+    good = found and not numbers
+    rows.append(("perturbed", case.name, 0.0 if good else math.inf, 0.0, (why or refusal)[:72]))
+
+
+def whole(python, driver, rows, keep, which):
     with tempfile.TemporaryDirectory(dir=keep) as tmp:
-        run(python, HERE / "era_new.py", tmp, "full", cwd=HERE)
+        run(python, HERE / "era_new.py", tmp, which, cwd=HERE)
         for case in sorted(Path(tmp).iterdir()):
-            p = subprocess.run(
-                [str(driver), str(case), "2"], capture_output=True, text=True, check=False
-            )
-            if p.returncode:
-                rows.append(("normalised", case.name, math.inf, BOUND, p.stderr.strip()))
-                continue
-            norm, part, ms = (float(x) for x in p.stdout.split())
-            rows.append(("normalised", case.name, norm, BOUND, f"{ms:.0f} ms"))
-            rows.append(("of-range", case.name, part, BOUND_RANGE, ""))
+            whole_case(driver, case, rows)
 
 
 # ---- everything -----------------------------------------------------------------------------
@@ -281,8 +329,8 @@ def main():
             replace_tree(fresh)
         compare_trees(fresh, rows)
     golden_tests(tests, rows)
-    if not args.skip_full:
-        full_size(new, driver, rows, args.tmp)
+    for which in ["carried"] + ([] if args.skip_full else ["full"]):
+        whole(new, driver, rows, args.tmp, which)
     return 1 if print_table(rows) else 0
 
 

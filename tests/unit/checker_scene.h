@@ -169,8 +169,10 @@ static void prepare(struct scene *s, uint64_t tick)
     if (tick == 100 || tick == 360)
         offer(s, tick, due(tick - 4));
     if (tick == 290)
-        s->measured[0] -= 0.1; // sagged while idle
-    if (tick == 20 || tick == 300 || tick == 470)
+        s->measured[0] -= 0.1; // sagged while idle: it arms from where it is held
+    if (tick == 462)
+        s->measured[0] -= 0.16; // moved by hand: held there from tick 468 on
+    if (tick == 20 || tick == 468)
         for (int j = 0; j < JOINTS; j++) {
             s->pos[j] = s->measured[j];
             s->vel[j] = 0;

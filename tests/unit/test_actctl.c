@@ -238,6 +238,8 @@ static void test_words(void **state)
             continue;
         assert_string_equal(words_mode(v), ladder_state_name((enum ladder_state)v));
         assert_true(*words_mode_means((Actd__V1__Mode)v));
+        assert_true(words_follows((Actd__V1__Mode)v) ==
+                    (v == LADDER_RUNNING || v == LADDER_HOLD));
     }
     assert_string_equal(words_limit(ACTD__V1__LIMIT__LIMIT_JERK), "JERK");
     assert_string_equal(words_enum(&actd__v1__swap_stage__descriptor, 3), "COMMITTING");
@@ -245,6 +247,7 @@ static void test_words(void **state)
     assert_string_equal(words_enum(&actd__v1__result__descriptor, 6), "RATE_LIMITED");
     assert_string_equal(words_mode(-5), "UNKNOWN -5");
     assert_string_equal(words_mode_means((Actd__V1__Mode)99), "");
+    assert_false(words_follows((Actd__V1__Mode)99));
     assert_string_equal(words_reason_mend((Actd__V1__Reason)-1), "");
 }
 

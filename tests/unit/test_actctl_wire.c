@@ -147,6 +147,7 @@ static void draw_all(const Actd__V1__Status *s)
     struct top_view v = {.s = s, .socket = "x", .message = "", .lost = "", .keys = true};
 
     v.first_joint = below(30);
+    v.help = v.first_joint % 4 == 0;
     v.lost = below(2) ? "" : "no answer \x1b[2J for 3 s: a long sentence about it";
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         canvas_clear(&canvas, sizes[i][0], sizes[i][1]);

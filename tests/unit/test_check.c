@@ -14,6 +14,7 @@
 
 #include "daemon/check.h"
 #include "daemon/check_impl.h"
+#include "daemon/golden.h"
 #include "daemon/rt.h"
 #include "tests/unit/robot_files.h"
 
@@ -47,6 +48,35 @@ static void check_prints_every_fact_and_ok(void **state)
         has(said, facts[i]);
     has(strrchr(said, 'O'), "OK"); // the last words
     assert_null(strstr(said, "REFUSED"));
+    free(said);
+}
+
+// Which checkpoint it is, and whether it still answers as it did.
+static void check_tells_the_checkpoint(void **state)
+{
+    const struct policy_options opt = {0};
+    struct policy_error why = {""};
+    struct policy *p = NULL;
+    char *said = NULL, want[320];
+    FILE *nowhere = fopen("/dev/null", "w");
+
+    (void)state;
+    write_good();
+    assert_int_equal(policy_load(&p, dir, &opt, &why), 0);
+    snprintf(want, sizeof want, "  %.12s (whole in", policy_describe(p)->digest);
+    policy_free(p);
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "digest");
+    has(strstr(said, "digest"), want);
+    has(said, "golden forward  none recorded; `actd golden ");
+    assert_non_null(nowhere);
+    assert_int_equal(golden_run(dir, NULL, false, nowhere, nowhere), EX_OK);
+    fclose(nowhere);
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "golden forward  off by ");
+    has(said, " where 1e-04 is allowed");
+    snprintf(want, sizeof want, "%s/golden.safetensors", dir);
+    assert_int_equal(unlink(want), 0);
     free(said);
 }
 
@@ -450,6 +480,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_prints_every_fact_and_ok),
+        TEST(check_tells_the_checkpoint),
         TEST(a_shared_core_is_told),
         TEST(check_refuses_what_run_would),
         TEST(a_rate_at_which_chunks_are_over_before_they_are_there_is_refused),

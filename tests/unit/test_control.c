@@ -1,5 +1,9 @@
 // control: verbs and their answers, with the time in the test's hand.
+#include <pwd.h>
+
 #include "tests/unit/control_fixture.h"
+
+#include "daemon/explain_latch.h"
 
 // ---- verbs that read -----------------------------------------------------------------
 
@@ -208,7 +212,219 @@ static void a_strange_pose_is_not_armed(void **state)
     close(fd);
 }
 
+// An arming is an edge, and this one came in the tick in which READY began.
+static void an_arm_at_the_edge_of_ready_is_asked_again(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    fd = client();
+    for (int i = 0; i < 2; i++) {
+        static const Actd__V1__Verb verb[] = {V(ARM), V(HOME)};
+        uint32_t bit = i == 0 ? BOARD_ARM : BOARD_HOME;
+
+        write_report(LADDER_DISARMING, REASON_OPERATOR);
+        ask_for(fd, 1, verb[i], "");
+        turn(NS_PER_MS);
+        turn(NS_PER_MS);
+        assert_int_equal(loop_does(LADDER_READY, REASON_NONE), bit);
+        turn(NS_PER_MS);
+        no_reply(fd);
+        assert_int_equal(loop_does(i == 0 ? LADDER_APPROACH : LADDER_HOMING, REASON_NONE),
+                         bit);
+        turn(NS_PER_MS);
+        expect(fd, 1, R(OK));
+    }
+    // Not for ever, and not where two contradict each other or something is in the way.
+    write_report(LADDER_DISARMING, REASON_OPERATOR);
+    ask_for(fd, 2, V(ARM), "");
+    turn(NS_PER_MS);
+    turn(CONTROL_ANSWER_NS - NS_PER_MS);
+    loop_does(LADDER_READY, REASON_NONE);
+    turn(2 * NS_PER_MS);
+    assert_non_null(strstr(expect(fd, 2, R(REFUSED))->text, "not READY at that tick"));
+    assert_int_equal(atomic_load(&w.board.requests), 0);
+    write_report(LADDER_DISARMING, REASON_OPERATOR);
+    ask_for(fd, 3, V(ARM), "");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    atomic_fetch_or(&w.board.requests, BOARD_DISARM);
+    loop_does(LADDER_READY, REASON_NONE);
+    turn(NS_PER_MS);
+    expect(fd, 3, R(REFUSED));
+    write_report(LADDER_WAITING, REASON_STARTING);
+    ask_for(fd, 4, V(ARM), "");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    loop_does(LADDER_WAITING, REASON_STARTING);
+    turn(NS_PER_MS);
+    expect(fd, 4, R(REFUSED));
+    close(fd);
+}
+
+// Asks for a reset of an arm that brakes: refused by the loop, and not told yet.
+static void reset_too_early(int fd, enum ladder_state from, enum ladder_state to)
+{
+    write_report(from, REASON_OPERATOR);
+    ask_for(fd, 7, V(RESET), "");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    assert_int_equal(loop_does(to, REASON_OPERATOR), BOARD_RESET);
+    turn(NS_PER_MS);
+    no_reply(fd);
+}
+
+static void a_reset_waits_for_the_brakes(void **state)
+{
+    static const struct {
+        enum ladder_state from, to;
+    } at[] = {{LADDER_STOPPING, LADDER_STOPPING},
+              {LADDER_ESTOP, LADDER_ESTOP},
+              {LADDER_STOPPING, LADDER_STOPPED},
+              {LADDER_RUNNING, LADDER_STOPPING}}; // another's stop in the same tick
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    fd = client();
+    for (int i = 0; i < 4; i++) {
+        w.report.at_rest = false;
+        reset_too_early(fd, at[i].from, at[i].to);
+        for (int k = 0; k < 100 && i < 2; k++) { // a second
+            turn(10 * NS_PER_MS);
+            no_reply(fd);
+            assert_int_equal(atomic_load(&w.board.requests), 0);
+            assert_true(control_next_ns(w.control, w.now) <= w.now + NS_PER_MS);
+        }
+        w.report.at_rest = true;
+        write_report(i == 1 ? LADDER_ESTOP : LADDER_STOPPED, REASON_OPERATOR);
+        turn(NS_PER_MS);
+        no_reply(fd);
+        assert_int_equal(loop_does(LADDER_WAITING, REASON_STARTING), BOARD_RESET);
+        turn(NS_PER_MS);
+        assert_non_null(strstr(expect(fd, 7, R(OK))->text, "reset; ready once"));
+    }
+    close(fd);
+}
+
+// It was for the stop that its user knew of: what another one did meanwhile it does not open.
+static void a_reset_that_waits_opens_no_later_latch(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    fd = client();
+    for (int i = 0; i < 2; i++) {
+        w.report.at_rest = false;
+        w.report.faults.latched = 1u << REASON_OPERATOR;
+        reset_too_early(fd, LADDER_STOPPING, LADDER_STOPPING);
+        turn(10 * NS_PER_MS);
+        no_reply(fd);
+        if (i == 0) { // somebody presses the emergency stop
+            w.report.answer.number++;
+            w.report.answer.requests = BOARD_ESTOP;
+        } else {
+            w.report.faults.latched |= 1u << REASON_ESTOP;
+        }
+        w.report.at_rest = true;
+        write_report(LADDER_ESTOP, REASON_ESTOP);
+        turn(10 * NS_PER_MS);
+        expect(fd, 7, R(REFUSED));
+        assert_int_equal(atomic_load(&w.board.requests), 0);
+    }
+    close(fd);
+}
+
+// No client waits longer than 2 s for its answer.
+static void a_reset_does_not_wait_for_ever(void **state)
+{
+    Actd__V1__ControlReply *m;
+    ns_t begin;
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    fd = client();
+    begin = w.now;
+    reset_too_early(fd, LADDER_STOPPING, LADDER_STOPPING);
+    while (!(m = reply_on(fd, NULL)) && w.now < begin + 3 * NS_PER_S)
+        turn(5 * NS_PER_MS);
+    assert_non_null(m);
+    assert_int_equal(m->result, R(REFUSED));
+    assert_non_null(strstr(m->text, "still coming to rest"));
+    assert_non_null(strstr(m->text, "(STOPPING)"));
+    assert_true(w.now - begin + CONTROL_ANSWER_NS < 2 * NS_PER_S);
+    assert_true(w.now - begin > NS_PER_S);
+    assert_int_equal(atomic_load(&w.board.requests), 0);
+    // What is wrong when it rests is told, and nothing is waited for.
+    w.report.at_rest = true;
+    write_report(LADDER_STOPPED, REASON_JOINTS_MISSING);
+    ask_for(fd, 8, V(RESET), "");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    loop_does(LADDER_STOPPED, REASON_JOINTS_MISSING);
+    turn(NS_PER_MS);
+    assert_non_null(strstr(expect(fd, 8, R(REFUSED))->text, "JOINTS_MISSING"));
+    close(fd);
+}
+
+static void a_stop_is_remembered_with_its_user(void **state)
+{
+    struct explain_latch latch;
+    struct passwd *me = getpwuid(geteuid());
+    char want[128], text[EXPLAIN_LATCH_TEXT];
+    int fd;
+
+    (void)state;
+    assert_int_equal(explain_latch_init(&latch), 0);
+    w.board.latch = &latch;
+    w.cfg.control.rate_hz = 100;
+    assert_int_equal(world_open("", ""), 0);
+    w.report.tick = 500;
+    write_report(LADDER_RUNNING, REASON_NONE);
+    fd = client();
+    ask_for(fd, 1, V(ESTOP), "");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    w.report.tick = 501;
+    w.report.event[w.report.events++] = (struct loop_event){
+        .tick = 501, .from = LADDER_RUNNING, .to = LADDER_ESTOP, .reason = REASON_ESTOP};
+    loop_does(LADDER_ESTOP, REASON_ESTOP);
+    turn(NS_PER_MS);
+    expect(fd, 1, R(OK));
+    snprintf(want, sizeof want, "e-stop by user %s%s(uid %u, process %d) at ",
+             me ? me->pw_name : "", me ? " " : "", (unsigned)geteuid(), (int)getpid());
+    assert_true(explain_latched(&w.explain, &w.report, text, sizeof text));
+    if (strncmp(text, want, strlen(want)) != 0)
+        fail_msg("%s", text);
+    close(fd);
+    explain_latch_free(&latch);
+}
+
 // What was told to have failed does not happen later; what stops may.
+// Asked, and gone before it was read: nothing starts to move, but a stop is done.
+static void who_has_hung_up_moves_nothing(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    fd = client();
+    turn(20 * NS_PER_MS); // let in
+    ask_for(fd, 1, V(ARM), "");
+    close(fd);
+    turn(NS_PER_MS);
+    assert_int_equal(atomic_load(&w.board.requests), 0);
+    fd = client();
+    turn(20 * NS_PER_MS);
+    ask_for(fd, 1, V(ESTOP), "");
+    close(fd);
+    turn(NS_PER_MS);
+    assert_int_equal(atomic_load(&w.board.requests), BOARD_ESTOP);
+}
+
 static void a_silent_loop_is_told_and_nothing_starts_later(void **state)
 {
     static const struct {
@@ -413,6 +629,12 @@ int main(void)
         TEST(the_loop_is_asked_and_its_answer_told),
         TEST(a_refusal_tells_the_cause),
         TEST(a_strange_pose_is_not_armed),
+        TEST(an_arm_at_the_edge_of_ready_is_asked_again),
+        TEST(a_reset_waits_for_the_brakes),
+        TEST(a_reset_that_waits_opens_no_later_latch),
+        TEST(a_reset_does_not_wait_for_ever),
+        TEST(a_stop_is_remembered_with_its_user),
+        TEST(who_has_hung_up_moves_nothing),
         TEST(a_silent_loop_is_told_and_nothing_starts_later),
         TEST(an_answer_that_was_overtaken_is_told_by_the_state),
         TEST(a_stop_ends_a_swap_and_a_disarm_does_not),

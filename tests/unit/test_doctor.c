@@ -37,9 +37,18 @@ static const struct spoil {
     {CPUS "/isolated", "0-3\n", "isolated", DOCTOR_GOOD, "core 1", ""},
     {CPUS "/isolated", NULL, "isolated", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
     {CPUS "/nohz_full", "(null)\n", "nohz_full", DOCTOR_NOTE, "interrupts every core",
-     ""},
-    {CPUS "/nohz_full", "2-3\n", "nohz_full", DOCTOR_NOTE, "the loop's does not", ""},
-    {CPUS "/nohz_full", NULL, "nohz_full", DOCTOR_NOTE, "interrupts every core", ""},
+     "nohz_full=1 rcu_nocbs=1"},
+    {CPUS "/nohz_full", "2-3\n", "nohz_full", DOCTOR_NOTE, "the loop's does not",
+     "control.cpu to one of 2-3"},
+    {CPUS "/nohz_full", NULL, "nohz_full", DOCTOR_NOTE, "built without nohz_full", ""},
+    {"/proc/loadavg", "2.10 0.50 0.50 1/234 5678\n", "load", DOCTOR_NOTE,
+     "2.1 programs want 2 cores: inference waits", "end them"}, // the loop's is isolated
+    {"/proc/loadavg", "2.00 9.50 9.50 1/234 5678\n", "load", DOCTOR_GOOD,
+     "2.0 programs want 2 cores", ""},
+    {"/proc/loadavg", "2.10", "load", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
+    {"/proc/loadavg", "nan 1 1\n", "load", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
+    {"/proc/loadavg", "-1.0 1 1\n", "load", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
+    {"/proc/loadavg", NULL, "load", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
     {CPUS "/smt/active", "1\n", "SMT", DOCTOR_NOTE, "share a core", "smt/control"},
     {CPUS "/smt/active", NULL, "SMT", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
     {CPUS "/smt/active", "yes\n", "SMT", DOCTOR_NOTE, DOCTOR_UNKNOWN, ""},
@@ -127,9 +136,9 @@ static void the_quota_of_version_1_is_found(void **state)
 // ProcSubset=pid, PrivateDevices, no /sys: nothing is guessed.
 static void what_is_hidden_is_unknown(void **state)
 {
-    static const char *const what[] = {"governor", "isolated",  "nohz_full",
-                                       "SMT",      "steal",     "rt throttling",
-                                       "THP",      "cpu quota", "cpu_dma_latency"};
+    static const char *const what[] = {
+        "governor", "isolated",  "nohz_full",       "SMT", "steal", "rt throttling",
+        "THP",      "cpu quota", "cpu_dma_latency", "load"};
 
     (void)state;
     remove_tree("/proc");
@@ -284,6 +293,9 @@ static void one_core_is_not_enough(void **state)
     put_file(CPUS "/isolated", "\n");
     look(NULL, NULL);
     says("isolated", DOCTOR_HURTS, "one core only", "");
+    put_file(CPUS "/nohz_full", "\n");
+    look(NULL, NULL);
+    says("nohz_full", DOCTOR_NOTE, "would need a second core", "");
 }
 
 static void variables(void **state)
@@ -477,11 +489,15 @@ static void print_is_worst_first(void **state)
     snprintf(f[1].remedy, sizeof f[1].remedy, "mend it");
     assert_int_equal(doctor_print(f, 3, out), DOCTOR_HURTS);
     assert_int_equal(doctor_print(f, 1, out), DOCTOR_GOOD);
+    f[1].severity = DOCTOR_NOTE;
+    assert_int_equal(doctor_print(f, 3, out), DOCTOR_NOTE);
     fclose(out);
     assert_true(strstr(text, "hurts  b") < strstr(text, "-> mend it"));
     assert_true(strstr(text, "-> mend it") < strstr(text, "note   c"));
     assert_true(strstr(text, "note   c") < strstr(text, "good   a"));
-    assert_non_null(strstr(text, "1 hurts, 1 to know, 1 good"));
+    assert_non_null(strstr(text, "\n1 problem, 1 note, 1 good\n"));
+    assert_non_null(strstr(text, "\n0 problems, 0 notes, 1 good\n"));
+    assert_non_null(strstr(text, "\n0 problems, 2 notes, 1 good\n"));
     free(text);
 }
 

@@ -69,7 +69,9 @@ static void names_the_stream(void **state)
 {
     struct rig *r = *state;
     struct joint_sample j = {.capture_ns = 2 * NS_PER_S - 250 * NS_PER_MS};
-    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks in a row", "");
+    r->cfg.control.rate_hz = 200;
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks in a row, 0.25 s", "");
     says(r, REASON_JOINTS_MISSING, -1, 0, "nothing yet on ipc:///r/joints.state",
          "driver");
     r->board.joint_mark.refused = 1;
@@ -86,15 +88,54 @@ static void names_the_stream(void **state)
     says(r, REASON_CAMERA_STALE, -1, 0, "camera wrist cannot be decoded", "JPEG");
 }
 
+// Fresh means two periods for joint states, three or 100 ms for a frame: only what comes more
+// rarely than that keeps an arm waiting.
+static void names_a_rate_that_keeps_it_waiting(void **state)
+{
+    struct rig *r = *state;
+    r->src.received_hz[0] = 49;
+    says(r, REASON_STARTING, -1, 0, "joint states come at 49.0 Hz", "rate_hz says 100");
+    r->src.received_hz[0] =
+        51; // half of what is declared, and steady: fresh at every tick
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
+    r->src.received_hz[2] = 9.9;
+    says(r, REASON_STARTING, -1, 0, "camera wrist come at 9.9 Hz",
+         "cameras.wrist.rate_hz says 30");
+    r->src.received_hz[1] = 22.4; // what a slow machine makes of 25
+    r->cfg.camera[0].rate_hz = 25;
+    r->src.received_hz[2] = 10.1;
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
+    says(r, REASON_CAMERA_SLOW, -1, 0, "front come at 22.4 Hz", "rate_hz says 25");
+    r->src.received_hz[0] = r->src.received_hz[1] = r->src.received_hz[2] = 0; // unknown
+    says(r, REASON_STARTING, -1, 0, "fresh for 50 ticks", "");
+}
+
+static void names_what_interrupts_the_count(void **state)
+{
+    struct rig *r = *state;
+    r->now.tick = 1000;
+    r->now.faults.of[REASON_CAMERA_STALE] =
+        (struct fault_count){.episodes = 3, .ticks = 9, .last_tick = 988};
+    says(r, REASON_STARTING, -1, 0,
+         "50 ticks in a row; the count began anew 12 ticks ago", "(CAMERA_STALE)");
+    r->now.faults.of[REASON_JOINTS_STALE] =
+        (struct fault_count){.episodes = 1, .ticks = 1, .last_tick = 995};
+    says(r, REASON_STARTING, -1, 0, "began anew 5 ticks ago", "(JOINTS_STALE)");
+    r->now.tick = 1045; // that is as long ago as it takes
+    says(r, REASON_STARTING, -1, 0, "in a row", "");
+    assert_null(strstr(r->text, "anew"));
+}
+
 static void names_a_rate_that_is_not_kept(void **state)
 {
     struct rig *r = *state;
-    r->src.received_hz[0] = 30;
-    says(r, REASON_STARTING, -1, 0, "joint states come at 30.0 Hz", "rate_hz says 100");
-    r->src.received_hz[0] = 99;
-    r->src.received_hz[2] = 15;
-    says(r, REASON_STARTING, -1, 0, "camera wrist come at 15.0 Hz",
+    r->src.received_hz[0] = 89;
+    says(r, REASON_JOINTS_SLOW, -1, 0, "joint states come at 89.0 Hz",
+         "rate_hz says 100");
+    r->src.received_hz[2] = 15; // each is told by its own reason
+    says(r, REASON_CAMERA_SLOW, -1, 0, "camera wrist come at 15.0 Hz",
          "cameras.wrist.rate_hz says 30");
+    r->src.received_hz[0] = 99;
     says(r, REASON_JOINTS_STALE, -1, 31, "31 ms old (100 Hz are declared): is", "driver");
     r->src.received_hz[0] = 60; // too slow, or stopped within the second: both are told
     says(r, REASON_JOINTS_STALE, -1, 31, "31 ms old (100 Hz are declared, 60.0 come)",
@@ -157,6 +198,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_the_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_a_rate_that_keeps_it_waiting, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(names_what_interrupts_the_count, setup, teardown),
         cmocka_unit_test_setup_teardown(names_a_rate_that_is_not_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(names_the_joint, setup, teardown),
         cmocka_unit_test_setup_teardown(tells_a_step_and_what_follows, setup, teardown),

@@ -243,6 +243,23 @@ static void compare(const struct golden *g, struct policy *p, const float *out,
         compare_planes(g, p, image, g->expected + 2 * n);
 }
 
+// What LeRobot recorded beside its weights, the loader has computed once more.
+static void compare_recorded(const struct golden *g, const struct policy_info *info)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/golden.safetensors", g->weights);
+    if (access(path, F_OK) != 0) {
+        assert_string_not_equal(strrchr(g->dir, '/'), "/env_only"); // whose is committed
+        return;
+    }
+    assert_true(info->golden_error >= 0);
+    print_message("  golden %.1e\n", info->golden_error);
+    if (info->golden_error > BOUND)
+        fail_msg("%s: what was recorded differs by %.2g, bound %g", path,
+                 info->golden_error, BOUND);
+}
+
 // Where the formulas of two eras agree, so must the bits.
 static void compare_bits(const struct golden *g, const float *out, size_t n)
 {
@@ -276,6 +293,7 @@ static void test_case(void **state)
     float *out = run(&g, p, image);
     compare(&g, p, out, image);
     compare_bits(&g, out, (size_t)info->chunk_size * (size_t)info->action_dim);
+    compare_recorded(&g, info);
     free(out);
     free_frames(image);
     policy_free(p);

@@ -1,6 +1,8 @@
 // The metrics server as a scraper and an attacker on the same machine see it.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,14 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "daemon/clock.h"
-#include "daemon/http.h"
+#include "daemon/http_impl.h"
 #include "daemon/metrics.h"
 #include "daemon/rt.h"
 
@@ -361,6 +365,71 @@ static void an_address_in_use_is_a_clear_error(void **state)
     says(SCRAPE, " 200 OK\r\n");
 }
 
+// In a child, since a filter can not be taken off: the kernel answers socket(AF_INET) and bind
+// with an error, as it does in a service's sandbox. Exit status 0 = the sentence has the remedy.
+static int listen_refused(long call, int error, const char *listen)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    int port = 0;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        return 77;
+    if (http_listen(listen, &port, &err) != -error)
+        return 1;
+    if (!strstr(err.text, listen) || !strstr(err.text, "TCP is not allowed here"))
+        return 2;
+    return strstr(err.text, "; as a service install tcp.conf "
+                            "(/usr/share/doc/actd/examples) with systemctl edit or as a "
+                            "drop-in")
+               ? 0
+               : 3;
+}
+
+static void a_sandbox_without_tcp_names_its_drop_in(void **state)
+{
+    static const struct {
+        long call;
+        int error;
+        const char *listen;
+    } box[] = {
+        {SYS_socket, EAFNOSUPPORT, "127.0.0.1:9464"},
+        {SYS_socket, EACCES, "[::1]:9464"},
+        {SYS_socket, EPERM, "127.0.0.1:9464"},
+        {SYS_bind, EACCES, "127.0.0.1:9464"},
+        {SYS_bind, EPERM, "127.0.0.1:80"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof box / sizeof *box; i++) {
+        pid_t child = fork();
+        int status;
+
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(listen_refused(box[i].call, box[i].error, box[i].listen));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status >> 8 == 77)
+            skip();
+        if (status != 0)
+            fail_msg("box %zu: %d", i, status >> 8);
+    }
+    pid_t child = fork();
+    int status;
+    if (child == 0) // root's ports are another matter
+        _exit(listen_refused(SYS_bind, EACCES, "127.0.0.1:80") == 2 &&
+                      strstr(err.text, "below 1024")
+                  ? 0
+                  : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void only_loopback_is_listened_on(void **state)
 {
     static const char *const bad[] = {"0.0.0.0:9464",
@@ -419,6 +488,7 @@ int main(void)
         WITH(runs_as_plain),
         cmocka_unit_test(a_maker_of_high_priority_does_not_matter),
         WITH(an_address_in_use_is_a_clear_error),
+        cmocka_unit_test(a_sandbox_without_tcp_names_its_drop_in),
         cmocka_unit_test(only_loopback_is_listened_on),
     };
 

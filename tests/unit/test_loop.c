@@ -185,6 +185,7 @@ static void disarm_and_rearm(void **state)
     struct world w;
     struct loop_config cfg = default_config();
     struct command at_rest;
+    double bound = fmax(0.1, cfg.following_error[0]);
 
     world_start(&w, &cfg);
     w.goal = 1.8;
@@ -201,16 +202,47 @@ static void disarm_and_rearm(void **state)
     int took = until(&w, LADDER_READY, 100);
     assert_true(took <= 2 + (int)(speed / 10 / 0.005)); // at 10 rad/s²
     at_rest = w.last;
-    w.stuck =
-        true; // somebody pushes the arm; the idle pose stays what was last commanded
-    w.measured[0] -= 0.15;
+    w.stuck = true; // it sags a little; the idle pose stays what was last commanded
+    w.measured[0] -= bound - 0.01;
     for (int i = 0; i < 100; i++) {
         step(&w);
         assert_memory_equal(w.last.pos, at_rest.pos, sizeof at_rest.pos);
         assert_true(w.last.vel[0] == 0);
     }
-    w.fuzzy = true;
-    request(&w, BOARD_ARM); // and arming starts from where the arm really is
+    request(&w, BOARD_ARM); // and arming goes on from there, without a step
+    step(&w);
+    assert_int_equal(mode(&w), LADDER_APPROACH);
+    for (int j = 0; j < 3; j++)
+        assert_true(fabs(w.last.pos[j] - at_rest.pos[j]) <=
+                    cfg.limits.acceleration[j] * 0.005 * 0.005 + 1e-12);
+    world_end(&w);
+}
+
+// A disarmed arm with its torque off is carried somewhere else: when the torque comes back it must
+// not be driven to where it was.
+static void moved_by_hand_once_armed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct loop_config cfg = default_config();
+    double bound = fmax(0.1, cfg.following_error[0]), before;
+
+    world_start(&w, &cfg);
+    to_running(&w);
+    request(&w, BOARD_DISARM);
+    until(&w, LADDER_READY, 100);
+    w.stuck = true;
+    before = w.last.pos[0];
+    w.measured[0] = before + bound + 0.2;
+    for (int i = 0; i < 30; i++) // it comes back by itself: it was late, no more
+        step(&w), w.measured[0] -= 0.01;
+    assert_true(w.last.pos[0] == before);
+    w.measured[0] = before + bound + 0.05;
+    for (int i = 0; i < 60; i++)
+        step(&w);
+    assert_int_equal(mode(&w), LADDER_READY);
+    assert_true(fabs(w.last.pos[0] - w.measured[0]) < 1e-9 && w.last.vel[0] == 0);
+    request(&w, BOARD_ARM);
     step(&w);
     assert_int_equal(mode(&w), LADDER_APPROACH);
     assert_true(fabs(w.last.pos[0] - w.measured[0]) < 1e-3);
@@ -504,6 +536,7 @@ int main(void)
         cmocka_unit_test(replace_has_seams_and_a_number_for_them),
         cmocka_unit_test(chunks_of_every_kind),
         cmocka_unit_test(disarm_and_rearm),
+        cmocka_unit_test(moved_by_hand_once_armed),
         cmocka_unit_test(requests_and_latches),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(approach_gives_up),

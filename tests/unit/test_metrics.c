@@ -1,126 +1,9 @@
 // metrics: what a status becomes, read again by a strict checker and, where it is installed, by
 // Prometheus' own client.
-#include "tests/unit/metrics_checker.h"
+#include "tests/unit/metrics_scene.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "daemon/config.h"
-#include "daemon/deadline.h"
-#include "daemon/metrics.h"
-
-#define JOINTS  ACTD_MAX_JOINTS
-#define CAMERAS POLICY_MAX_CAMERAS
-#define DROPS   128
-#define REASONS 34
-
-#define IN "{instance=\"left\","
-
-static char text[METRICS_MAX];
-
-// A status with everything in it.
-static struct scene {
-    Actd__V1__Status m;
-    Google__Protobuf__Timestamp stamp;
-    Actd__V1__Histogram h[5];
-    Actd__V1__Bucket bucket[HIST_BUCKETS], *buckets[HIST_BUCKETS];
-    Actd__V1__Counter drop[DROPS], *drops[DROPS];
-    Actd__V1__Counter limited[JOINTS * 4], *limiteds[JOINTS * 4];
-    Actd__V1__Stream stream[CAMERAS + 1], *streams[CAMERAS + 1];
-    Actd__V1__Fault fault[REASONS], *faults[REASONS];
-    Actd__V1__Budget budget[4], *budgets[4];
-    Actd__V1__Seam seam[JOINTS], *seams[JOINTS];
-    Actd__V1__JointStatus joint[JOINTS], *joints[JOINTS];
-    Actd__V1__ChunkStatus chunk;
-    Actd__V1__PolicyStatus policy;
-} w;
-
-#define FILL(list, list_of, n, init, each) \
-    do {                                   \
-        for (size_t i = 0; i < (n); i++) { \
-            init(&w.list[i]);              \
-            w.list_of[i] = &w.list[i];     \
-            each;                          \
-        }                                  \
-        w.m.n_##list_of = (n);             \
-        w.m.list_of = w.list_of;           \
-    } while (0)
-
-static void scene_lists(char *name)
-{
-    static char *const budget[] = {"wakeup", "tick", "chunk_latency", "sensor_age"};
-
-    FILL(stream, streams, 2, actd__v1__stream__init,
-         (w.stream[i].name = name, w.stream[i].received = 7 + i,
-          w.stream[i].age_ns = 2500000, w.stream[i].asked_hz = 100));
-    w.stream[0].name = "joints";
-    FILL(budget, budgets, 4, actd__v1__budget__init,
-         (w.budget[i].name = budget[i], w.budget[i].limit_ns = 1000000 * (i + 1),
-          w.budget[i].samples = 1000, w.budget[i].missed = i));
-    FILL(joint, joints, 2, actd__v1__joint_status__init,
-         (w.joint[i].name = i ? name : "pan", w.joint[i].measured = -0.5,
-          w.joint[i].wanted = NAN, w.joint[i].max = 1.5));
-    FILL(seam, seams, 2, actd__v1__seam__init,
-         (w.seam[i].joint = i ? name : "pan", w.seam[i].max_rad = 0.01));
-    FILL(fault, faults, 1, actd__v1__fault__init,
-         (w.fault[i].reason = ACTD__V1__REASON__REASON_JOINTS_STALE,
-          w.fault[i].episodes = 3, w.fault[i].ticks = 40, w.fault[i].active = 1));
-}
-
-static void scene_parts(char *name)
-{
-    google__protobuf__timestamp__init(&w.stamp);
-    w.stamp.seconds = 1700000000;
-    w.stamp.nanos = 250000000;
-    w.m.timestamp = &w.stamp;
-    actd__v1__chunk_status__init(&w.chunk);
-    w.chunk.id = 12;
-    w.chunk.age_ns = 42000000;
-    w.chunk.row = 3.25;
-    w.m.chunk = &w.chunk;
-    actd__v1__policy_status__init(&w.policy);
-    w.policy.name = name;
-    w.policy.digest = "d1";
-    w.policy.weights_sha256 = "w1";
-    w.policy.generation = 4;
-    w.policy.swaps = 3;
-    w.policy.swaps_failed = 2;
-    w.policy.previous = "before";
-    w.m.policy_in_use = &w.policy;
-}
-
-static void scene(char *name)
-{
-    memset(&w, 0, sizeof w);
-    actd__v1__status__init(&w.m);
-    w.m.instance = "left";
-    w.m.version = "1.2";
-    w.m.scheduling = "SCHED_FIFO 50";
-    w.m.mode = ACTD__V1__MODE__MODE_HOLD;
-    w.m.reason = ACTD__V1__REASON__REASON_JOINTS_STALE;
-    w.m.ticks = 123456789012;
-    w.m.commands = 1000;
-    w.m.achieved_hz = 99.5;
-    for (int i = 0; i < 5; i++)
-        actd__v1__histogram__init(&w.h[i]);
-    w.m.lateness = &w.h[0];
-    w.m.tick_time = &w.h[1];
-    w.m.inference = &w.h[2];
-    w.m.chunk_latency = &w.h[3];
-    scene_lists(name);
-    w.budget[3].histogram = &w.h[4];
-    scene_parts(name);
-}
-
-static size_t write_and_check(void)
-{
-    size_t n = metrics_write(&w.m, text, sizeof text);
-
-    assert_true(n > 0);
-    assert_int_equal(strlen(text), n);
-    check_text(text);
-    return n;
-}
 
 static void numbers_come_out(void **state)
 {
@@ -297,56 +180,6 @@ static void buckets_are_always_the_same(void **state)
     assert_int_equal(n_samples, without - 49);
 }
 
-// ---- names ----------------------------------------------------------------------------------
-
-static void names_are_escaped(void **state)
-{
-    static const char *const name[][2] = {
-        {"a\"b\\c\nd", "a\\\"b\\\\c\\nd"},
-        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80",
-         "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
-        {"\xff\xc3", "??"},
-        {"\xc0\x80\xed\xa0\x80", "?????"},
-        {"\xf4\x90\x80\x80\xe0\x80\x80", "???????"},
-        {"\x1b[31m\t\x7f", "?[31m??"},
-        {"\xe2\x82", "??"},
-        {"} 1", "} 1"},
-        {"", ""},
-    };
-    char series[256];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        scene((char *)(uintptr_t)name[i][0]);
-        write_and_check();
-        snprintf(series, sizeof series, "actd_stream_received_total" IN "stream=\"%s\",",
-                 name[i][1]);
-        assert_true(value_of(series) == 8);
-    }
-}
-
-static void drops_are_bounded_series(void **state)
-{
-    static const struct {
-        char *name;
-        uint64_t value;
-    } drop[] = {{"front frames refused (width 3)", 5},
-                {"chunk too old", 2},
-                {"front frames refused (format x) (y)", 1},
-                {"inference failed ()", 4},
-                {"front frames refuse", 9}};
-
-    (void)state;
-    scene("a");
-    FILL(drop, drops, 5, actd__v1__counter__init,
-         (w.drop[i].name = drop[i].name, w.drop[i].value = drop[i].value));
-    write_and_check();
-    assert_true(value_of("actd_drops_total" IN "cause=\"front frames refused\",") == 6);
-    assert_true(value_of("actd_drops_total" IN "cause=\"front frames refuse\",") == 9);
-    assert_true(value_of("actd_drops_total" IN "cause=\"chunk too old\",") == 2);
-    assert_true(value_of("actd_drops_total" IN "cause=\"inference failed\",") == 4);
-}
-
 static void limited_by_joint_and_limit(void **state)
 {
     static char *const name[] = {"pan:velocity", "pan:x:jerk", "a:position"};
@@ -506,8 +339,6 @@ int main(void)
         cmocka_unit_test(one_state_at_a_time),
         cmocka_unit_test(buckets_count_exactly),
         cmocka_unit_test(buckets_are_always_the_same),
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(drops_are_bounded_series),
         cmocka_unit_test(limited_by_joint_and_limit),
         cmocka_unit_test(the_largest_fits),
         cmocka_unit_test(too_little_room_is_nothing),

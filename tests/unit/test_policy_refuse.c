@@ -35,6 +35,10 @@ static void nan_weight(struct scratch *s)
     scratch_poke(s, WEIGHTS, "model.decoder.layers.0.linear2.weight", 7, NAN);
 }
 
+static void nan_nobody_reads(struct scratch *s) // its input is a latent of zeros
+{
+    scratch_poke(s, WEIGHTS, "model.encoder_latent_input_proj.weight", 0, NAN);
+}
 static void infinite_weight(struct scratch *s)
 {
     scratch_poke(s, WEIGHTS, "model.action_head.bias", 5, INFINITY);
@@ -110,6 +114,10 @@ static const struct {
     int rc;
     const char *says[2];
 } damages[] = {
+    {"nan that inference does without",
+     nan_nobody_reads,
+     -EINVAL,
+     {"'model.encoder_latent_input_proj.weight'", "index 0"}},
     {"nan weight",
      nan_weight,
      -EINVAL,

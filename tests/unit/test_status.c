@@ -243,12 +243,21 @@ static void tells_each_stream(void **state)
     assert_in_range(front->age_ns, 1500 * NS_PER_MS, 30 * NS_PER_S);
     assert_false(front->fresh);
     assert_int_equal(wrist->age_ns, 0);
+    status_received_hz(r->status, hz); // they began somewhere within it: no rate to judge
+    assert_true(hz[0] == 0 && hz[1] == 0 && hz[2] == 0 && hz[3] == 0);
+    r->board.joint_mark.received = 20;
+    r->board.camera[0].received = 9;
+    publish(r);
     status_received_hz(r->status, hz);
-    assert_true(hz[0] == joints->achieved_hz && hz[1] == front->achieved_hz &&
-                hz[2] == wrist->achieved_hz && hz[3] == 0);
+    assert_true(hz[0] == 0 && stream(r, 1, "front")->achieved_hz > 0 &&
+                hz[1] == stream(r, 1, "front")->achieved_hz && hz[2] == 0);
+    r->board.camera[0].received = r->board.joint_mark.received = 30;
+    publish(r);
+    status_received_hz(r->status, hz); // joints were away for a second: not judged either
+    assert_true(stream(r, 0, "joints")->achieved_hz > 0 && hz[0] == 0 && hz[1] > 0);
     publish(r); // nothing more came
     assert_true(stream(r, 0, "joints")->achieved_hz == 0);
-    assert_int_equal(stream(r, 0, "joints")->received, 20);
+    assert_int_equal(stream(r, 0, "joints")->received, 30);
 }
 
 static void fresh_is_three_periods(void **state)

@@ -164,6 +164,10 @@ static void explains_where_it_is(void **state)
     r->report.reason = REASON_STARTING;
     r->board.joint_mark.received = 1;
     nap(PERIOD);
+    publish(r); // it began somewhere within this period
+    has(r->got->explanation, "waits until every stream");
+    r->board.joint_mark.received = 2;
+    nap(PERIOD);
     publish(r);
     has(r->got->explanation, "joint states come at 2."); // 1 in 0.4 s; 50 Hz are declared
 }

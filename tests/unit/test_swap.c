@@ -2,6 +2,8 @@
 // takes chunks. See swap_rig.h for what is checked of every chunk.
 #include "tests/unit/swap_rig.h"
 
+#include <sys/stat.h>
+
 #include "daemon/log.h"
 #include "daemon/swap_impl.h"
 
@@ -167,6 +169,7 @@ static void drives_and_tells(void **state)
     assert_in_range(out.total_ns, out.trial_ns + out.commit_ns,
                     out.trial_ns + out.commit_ns + 10 * MS);
     assert_int_equal(out.tick, r->report.generation_tick);
+    assert_non_null(strstr(out.text, "second drives after "));
     struct swap_policy p = policy(r);
     assert_string_equal(p.name, "second");
     assert_string_equal(p.previous, "first");
@@ -184,6 +187,33 @@ static void drives_and_tells(void **state)
     assert_int_equal(r->frees, 0); // kept for the way back
     assert_int_equal(r->report.generation, 2);
     assert_true(r->least > 0);
+}
+
+static void takes_its_time(struct rig *r)
+{
+    (void)r;
+    clock_sleep_until(clock_now_ns() + 5 * MS);
+}
+
+// In the thread's own time: loading is the one step that lasts.
+static void tells_how_long_at_every_stage(void **state)
+{
+    struct rig *r = *state;
+    r->while_loading = takes_its_time;
+    r->swap->src.by_hand = false;
+    uint64_t n = begin(r, "second", false, 0);
+    (void)swap_job_turn(r->swap, clock_now_ns());
+    struct swap_report out = look(r, n);
+    assert_int_equal(out.stage, SWAP_TRYING);
+    assert_true(out.load_ns >= 5 * MS && out.total_ns == out.load_ns);
+    r->swap->src.by_hand = true;
+    r->swap->job.begin_ns = r->swap->job.stage_ns = r->swap->job.progress_ns = r->now;
+    until_stage(r, n, SWAP_COMMITTING);
+    out = look(r, n);
+    assert_true(out.trial_ns > 0 && out.total_ns >= out.trial_ns);
+    struct swap_report end = finish(r, n);
+    assert_int_equal(end.stage, SWAP_DONE);
+    assert_int_equal(end.total_ns, out.total_ns + end.commit_ns);
 }
 
 // From each millisecond of two of the running policy's periods: it always drives, and the
@@ -368,6 +398,47 @@ static void the_loader_says_no(void **state)
     untouched(r, swap(r, "second", true, ~0u), -EINVAL, "tensor model.x is missing");
 }
 
+static void make_checkpoint(const char *directory, const char *name)
+{
+    static const char *const file[] = {"config.json", "policy.yaml", "model.safetensors"};
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", directory, name, file[i]);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fputs(file[i], f);
+        fclose(f);
+    }
+}
+
+static void the_list_says_what_was_refused(void **state)
+{
+    struct rig *r = *state;
+    struct swap_entry e[4];
+    char directory[] = "/tmp/actd-swap.XXXXXX", command[64];
+    (void)umask(022);
+    assert_non_null(mkdtemp(directory));
+    snprintf(r->cfg->swap.directory, CONFIG_PATH, "%s", directory);
+    make_checkpoint(directory, "other");
+    make_checkpoint(directory, "second");
+    r->load_rc = -EINVAL;
+    assert_int_equal(swap(r, "second", false, 0).stage, SWAP_FAILED);
+    assert_int_equal(swap_list(r->swap, e, 4), 3); // first is from elsewhere
+    assert_string_equal(e[1].name, "other");
+    assert_string_equal(e[1].note, "");
+    assert_string_equal(e[2].name, "second");
+    assert_true(e[2].usable); // as far as one sees from outside
+    assert_non_null(strstr(e[2].note, ": tensor model.x is missing"));
+    r->load_rc = 0;
+    assert_int_equal(swap(r, "second", false, 0).stage, SWAP_DONE);
+    assert_int_equal(swap_list(r->swap, e, 4), 4);
+    assert_string_equal(e[3].note, "");
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
 static void a_trial_fails(void **state)
 {
     struct rig *r = *state;
@@ -471,6 +542,9 @@ static void no_room(void **state)
     struct swap_report out = swap(r, "second", true, 0);
     assert_int_equal(out.result, -EAGAIN);
     assert_non_null(strstr(out.text, "leave no time"));
+    assert_non_null(strstr(out.text, "policy.threads"));
+    assert_non_null(strstr(out.text, "chunks.horizon_rows"));
+    assert_non_null(strstr(out.text, "actctl disarm"));
     r->report.mode = LADDER_READY; // disarmed there is
     assert_int_equal(swap(r, "second", false, 0).stage, SWAP_DONE);
 }
@@ -562,8 +636,15 @@ static void while_disarmed(void **state)
     struct rig *r = *state;
     r->report.mode = LADDER_READY;
     r->refuses = 2;
-    assert_int_equal(swap(r, "second", false, 0).stage, SWAP_DONE);
+    struct swap_report out = swap(r, "second", false, 0);
+    assert_int_equal(out.stage, SWAP_DONE);
+    assert_non_null(strstr(out.text, "second is in use after ")); // it drives nothing
     assert_string_equal(policy(r).name, "second");
+    r->next.rc = -EDOM; // from its first chunk on
+    r->next.fails_from = 6;
+    out = swap(r, "third", false, 0);
+    assert_int_equal(out.result, -EIO);
+    assert_non_null(strstr(out.text, "the policy before it is in use again"));
 }
 
 // ---- it is called off ------------------------------------------------------------------------
@@ -630,6 +711,7 @@ static void an_arm_that_stops_calls_it_off(void **state)
         struct swap_report out = look(r, n);
         assert_int_equal(out.result, -ECANCELED);
         assert_non_null(strstr(out.text, "the arm stops (ESTOP)"));
+        assert_non_null(strstr(out.text, "the policy before, first, stays loaded"));
         (void)finish(r, n);
     }
     // One that has stopped before may be given another policy.
@@ -710,6 +792,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(drives_and_tells),
+        TEST(tells_how_long_at_every_stage),
         TEST(at_any_point_of_an_inference),
         TEST(a_slow_candidate_does_not_starve_the_arm),
         TEST(back_needs_no_load_and_frees_what_is_superseded),
@@ -721,6 +804,7 @@ int main(void)
         TEST(names_that_cannot_be),
         TEST(forgets_old_reports),
         TEST(the_loader_says_no),
+        TEST(the_list_says_what_was_refused),
         TEST(a_trial_fails),
         TEST(too_slow),
         TEST(too_slow_for_the_budget),

@@ -223,11 +223,115 @@ static void lists(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+// ---- what was refused ------------------------------------------------------------------------
+
+static void a_stamp_is_of_every_file(void **state)
+{
+    struct place *p = *state;
+    uint64_t was = swap_files_stamp(&p->cfg, "reach"), is;
+    assert_true(was != 0);
+    assert_int_equal(swap_files_stamp(&p->cfg, "reach"), was);
+    assert_int_equal(swap_files_stamp(&p->cfg, "nothing"), 0);
+    make_file(p, "policies/reach/model.safetensors", "123456"); // another size
+    is = swap_files_stamp(&p->cfg, "reach");
+    assert_true(is != was);
+    was = is;
+    const struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000}};
+    assert_int_equal(utimensat(AT_FDCWD, in(p, "policies/reach/config.json"), t, 0), 0);
+    is = swap_files_stamp(&p->cfg, "reach");
+    assert_true(is != was);
+    was = is;
+    make_file(p, "policies/reach/golden.safetensors", "");
+    assert_true(swap_files_stamp(&p->cfg, "reach") != was);
+}
+
+// A swap of `name` is over, with that result.
+static void over(struct swap *s, const char *name, int result, const char *why)
+{
+    s->job = (struct swap_job){.stamp = swap_files_stamp(s->src.cfg, name)};
+    s->job.report.number = ++s->number;
+    s->job.report.result = result;
+    snprintf(s->job.report.text, sizeof s->job.report.text, "%s", why);
+    snprintf(s->job.request.name, CONFIG_NAME, "%s", name);
+    swap_note(s);
+}
+
+static const char *note_of(struct swap *s, const char *name)
+{
+    static struct swap_entry e;
+    e = (struct swap_entry){.usable = true};
+    snprintf(e.name, sizeof e.name, "%s", name);
+    swap_notes_tell(s, &e, 1);
+    return e.note;
+}
+
+static void what_was_refused_is_told_until_it_changes(void **state)
+{
+    struct place *p = *state;
+    struct swap *s = calloc(1, sizeof *s);
+    char text[300], want[200];
+    int hour, minute, n = 0;
+    s->src.cfg = &p->cfg;
+    assert_int_equal(pthread_mutex_init(&s->mutex, NULL), 0);
+    assert_string_equal(note_of(s, "reach"), "");
+    over(s, "reach", -EINVAL, "tensor model.x is missing");
+    assert_int_equal(
+        sscanf(note_of(s, "reach"), "refused at %2d:%2d: %n", &hour, &minute, &n), 2);
+    assert_true(hour < 24 && minute < 60);
+    assert_string_equal(note_of(s, "reach") + n, "tensor model.x is missing");
+    assert_string_equal(note_of(s, "nothing"), "");
+    over(s, "reach", -ECANCELED, "given up"); // that says nothing of it
+    over(s, "reach", -EAGAIN, "no time");
+    assert_string_equal(note_of(s, "reach") + n, "tensor model.x is missing");
+    memset(text, 'x', sizeof text);
+    memcpy(text + 119, "\xc3\xa9 and more", 11); // a character across byte 120
+    text[sizeof text - 1] = '\0';
+    over(s, "reach", -EDOM, text);
+    snprintf(want, sizeof want, "%.119s", text);
+    assert_string_equal(note_of(s, "reach") + n, want);
+    make_file(p, "policies/reach/model.safetensors", "mended");
+    assert_string_equal(note_of(s, "reach"), "");
+    over(s, "reach", -EIO, "again");
+    over(s, "reach", 0, "");
+    assert_string_equal(note_of(s, "reach"), "");
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+// 40 policies are refused: the last 32 are remembered.
+static void notes_are_bounded(void **state)
+{
+    struct place *p = *state;
+    struct swap *s = calloc(1, sizeof *s);
+    char name[CONFIG_NAME], path[CONFIG_NAME + 16];
+    s->src.cfg = &p->cfg;
+    assert_int_equal(pthread_mutex_init(&s->mutex, NULL), 0);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "p%d", i);
+        snprintf(path, sizeof path, "policies/%s", name);
+        make_policy(p, path);
+        over(s, name, -EINVAL, name);
+    }
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "p%d", i);
+        assert_int_equal(note_of(s, name)[0] != '\0', i >= 8);
+    }
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(by_name), TEST(no_way_out),      TEST(nobody_else_may_write_the_way),
-        TEST(lists),   TEST(lerobots_layout),
+        TEST(by_name),
+        TEST(no_way_out),
+        TEST(nobody_else_may_write_the_way),
+        TEST(lists),
+        TEST(lerobots_layout),
+        cmocka_unit_test_setup_teardown(a_stamp_is_of_every_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_refused_is_told_until_it_changes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(notes_are_bounded, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -401,15 +401,121 @@ static void tells_of_steps_it_missed(void **state)
     for (int i = 0; i < BOARD_EVENTS + 5; i++)
         step(r, i % 2 ? LADDER_READY : LADDER_WAITING);
     begin(r);
-    assert_true(eventually_lines(LOG_INFO, "step 20 to", 1));
-    assert_int_equal(lines(LOG_WARN, "5 steps of the ladder came too fast"), 1);
-    assert_int_equal(lines(LOG_INFO, "step "), BOARD_EVENTS);
+    assert_true(eventually_lines(LOG_WARN, "5 steps of the ladder came too fast", 1));
     assert_int_equal(lines(LOG_INFO, "step 4 to"), 0);
     assert_int_equal(lines(LOG_INFO, "step 5 to"), 1);
+    assert_int_equal(lines(LOG_INFO, "step 6 to"), 1);
+    assert_int_equal(lines(LOG_INFO, "step "), 2); // the rest is more of the same
+    assert_true(eventually_lines(LOG_INFO, "READY -> WAITING: 7 more", 1));
+    assert_true(eventually_lines(LOG_INFO, "WAITING -> READY: 7 more", 1));
     for (int i = 0; i < BOARD_EVENTS; i++) // as many as there is room for
         step(r, LADDER_WAITING);
-    assert_true(eventually_lines(LOG_INFO, "step 36 to", 1));
+    assert_true(eventually_lines(LOG_INFO, "WAITING -> WAITING: 15 more", 1));
     assert_int_equal(lines(LOG_WARN, "too fast"), 1);
+}
+
+// ---- at most one line a second of a kind; looks at times of our own --------------------------
+
+struct looks {
+    struct rig *r;
+    struct watch w;
+    ns_t now;
+};
+
+static void look_begin(struct looks *l, struct rig *r)
+{
+    memset(l, 0, sizeof *l);
+    l->r = r;
+    l->w.src = &r->src;
+    l->now = 100 * NS_PER_S;
+}
+
+static void look(struct looks *l, ns_t later)
+{
+    l->now += later;
+    l->w.report = l->r->report;
+    say_events(&l->w, l->now);
+}
+
+// 20 Hz for 10 s, between RUNNING and HOLD: 200 steps to each.
+static void chatter_is_two_lines_a_second(void **state)
+{
+    static struct looks l;
+    struct rig *r = *state;
+    look_begin(&l, r);
+    step(r, LADDER_RUNNING);
+    look(&l, 0);
+    for (int i = 0; i < 200; i++) {
+        step(r, LADDER_HOLD);
+        look(&l, 25 * NS_PER_MS);
+        if (i == 0)
+            assert_int_equal(lines(LOG_WARN, "step 1 to HOLD"), 1); // at once
+        step(r, LADDER_RUNNING);
+        look(&l, 25 * NS_PER_MS);
+    }
+    assert_int_equal(lines(LOG_WARN, "to HOLD"), 10);
+    assert_int_equal(lines(LOG_WARN, "to HOLD [19 more like it"), 9);
+    assert_int_equal(lines(LOG_INFO, "to RUNNING"), 11); // INIT -> RUNNING is another
+    step(r, LADDER_HOLD);
+    step(r, LADDER_STOPPING);
+    step(r, LADDER_STOPPED);
+    look(&l, 25 * NS_PER_MS);
+    assert_int_equal(lines(LOG_WARN, "to STOPPING"), 1);
+    assert_int_equal(lines(LOG_WARN, "to STOPPED"), 1);
+    assert_int_equal(lines(LOG_WARN, "more since"), 0);
+    look(&l, NS_PER_S);
+    assert_int_equal(lines(LOG_WARN, "RUNNING -> HOLD: "), 0); // told with its line
+    assert_int_equal(lines(LOG_WARN, "to HOLD [19 more like it"), 10);
+    assert_int_equal(lines(LOG_INFO, "HOLD -> RUNNING: 19 more"), 1);
+    look(&l, 10 * NS_PER_S);
+    assert_int_equal(lines(LOG_INFO, ""), 12);
+    assert_int_equal(lines(LOG_WARN, ""), 13);
+}
+
+// Faster than the board can hold: that, too, is told once a second, and nothing is lost of it.
+static void missed_steps_are_told_once_a_second(void **state)
+{
+    static struct looks l;
+    struct rig *r = *state;
+    look_begin(&l, r);
+    for (int i = 0; i < 41; i++) {
+        for (int k = 0; k < BOARD_EVENTS + 4; k++)
+            step(r, k % 2 ? LADDER_RUNNING : LADDER_HOLD);
+        look(&l, 50 * NS_PER_MS);
+    }
+    assert_int_equal(lines(LOG_WARN, "too fast"), 3);
+    assert_int_equal(lines(LOG_WARN, "4 steps of the ladder came too fast"), 1);
+    assert_int_equal(lines(LOG_WARN, "80 steps of the ladder came too fast"), 2);
+}
+
+// The end is not waited for: what was left out is told then.
+static void the_rest_is_told_at_the_end(void **state)
+{
+    struct rig *r = *state;
+    for (int i = 0; i < 5; i++)
+        step(r, i % 2 ? LADDER_HOLD : LADDER_RUNNING);
+    step(r, LADDER_READY);
+    r->src.seconds = 0.02;
+    begin(r);
+    assert_int_equal(ended(r), 0);
+    assert_int_equal(lines(LOG_WARN, "RUNNING -> HOLD: 1 more"), 1);
+    assert_int_equal(lines(LOG_INFO, "HOLD -> RUNNING: 1 more"), 1);
+    assert_int_equal(lines(LOG_INFO, "ends on its time limit"), 1);
+}
+
+// Also a step that comes while it waits for rest.
+static void an_emergency_stop_on_the_way_to_rest_is_told(void **state)
+{
+    struct rig *r = *state;
+    step(r, LADDER_RUNNING);
+    begin(r);
+    assert_true(eventually_lines(LOG_INFO, "step 0 to RUNNING", 1));
+    pthread_kill(r->thread, SIGTERM);
+    assert_int_equal(eventually_requests(r), BOARD_DISARM);
+    r->report.at_rest = true;
+    step(r, LADDER_ESTOP);
+    assert_int_equal(ended(r), 0);
+    assert_int_equal(lines(LOG_WARN, "step 1 to ESTOP"), 1);
 }
 
 static void explains_a_wait_after_a_while(void **state)
@@ -542,7 +648,7 @@ static void tells_the_manager_that_it_stops(void **state)
     setenv("NOTIFY_SOCKET", at.sun_path, 1);
     assert_true(watch_under_manager());
     watchdog_init(&r->dog);
-    r->src.seconds = 0.01;
+    r->src.seconds = 0.5; // a first look comes late on a busy machine
     in_mode(r, LADDER_READY, REASON_NONE);
     begin(r);
     assert_int_equal(ended(r), 0);
@@ -587,6 +693,10 @@ int main(void)
         TEST(any_pose_without_a_threshold_or_statistics),
         TEST(tells_each_step_once),
         TEST(tells_of_steps_it_missed),
+        TEST(chatter_is_two_lines_a_second),
+        TEST(missed_steps_are_told_once_a_second),
+        TEST(the_rest_is_told_at_the_end),
+        TEST(an_emergency_stop_on_the_way_to_rest_is_told),
         TEST(explains_a_wait_after_a_while),
         TEST(publishes_once_a_second),
         TEST(ends_at_rest),
