@@ -21,6 +21,7 @@ int run_fail(struct daemon *d, int status)
 static int begin(struct daemon *d)
 {
     int r = process_begin(&d->signals);
+    watchdog_init(&d->dog); // after what was left open has been closed
     if (r == 0)
         return 0;
     snprintf(d->err.text, sizeof d->err.text, "cannot take signals: %s", strerror(-r));
@@ -214,7 +215,7 @@ int run(const struct run_options *opt)
         return EX_OSERR;
     d->signals = d->awake = -1;
     log_init();
-    watchdog_init(&d->dog);
+    d->dog.fd = -1;
     int r;
     if ((opt->arm || opt->home) && watch_under_manager()) {
         log_line(
