@@ -271,7 +271,7 @@ ci-rest:
 	$(MAKE) coverage
 	$(MAKE) mutation MUTATION_ARGS="--sample 120"
 	$(MAKE) fault
-	$(MAKE) swap SWAPS=40 SWAP_FULL=2
+	$(MAKE) swap SWAPS=40 SWAP_FULL=2 SWAP_NEED_S=8
 	$(MAKE) check-units
 	$(MAKE) test-systemd ALLOW_SKIP=$(ALLOW_SKIP)
 	$(MAKE) fuzz FUZZ_SECONDS=30

@@ -2,6 +2,8 @@
 SWAPS ?= 1000
 SWAP_SEED ?= 1
 SWAP_FULL ?= 6
+# Seconds from the request to the first chunk of a full-size policy, on cores that are there.
+SWAP_NEED_S ?= 2
 SWAP_O = $(call obj,$(wildcard tests/swap/*.c))
 $(BUILD)/actd-swaps: $(SWAP_O) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
@@ -16,7 +18,7 @@ $(BUILD)/swaps-count.so: tests/swap/preload/count.c tests/swap/count.h
 swap: all $(BUILD)/actd-swaps $(if $(SANFLAGS),,$(BUILD)/swaps-count.so) ## policies swapped in mid-motion, SWAPS (1000) times, bad ones mixed in
 	@mkdir -p $(BUILD)/swap
 	$(BUILD)/actd-swaps --build $(BUILD) --output $(BUILD)/swap --swaps $(SWAPS) --seed $(SWAP_SEED) \
-		--full $(SWAP_FULL)
+		--full $(SWAP_FULL) --need-s $(SWAP_NEED_S)
 # The same daemon under ThreadSanitizer, fewer times, between small policies.
 TSAN_SWAPS ?= 30
 .PHONY: swap-tsan

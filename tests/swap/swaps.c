@@ -225,7 +225,7 @@ static int full_part(struct swaps_run *r, const struct options *o)
 {
     double load[1] = {0};
     bool in_use = false; // full-1
-    int rc;
+    int rc, live = 0;
 
     r->world.picture = PICTURE;
     rc = swaps_make_full(&r->world);
@@ -238,8 +238,11 @@ static int full_part(struct swaps_run *r, const struct options *o)
         clock_sleep_until(clock_now_ns() + 3 * NS_PER_S);
         (void)swaps_ready(r);
         keep_running(r);
-        in_use ^= full_swap(r, in_use ? "full-0" : "full-1", o->need_s);
+        if (full_swap(r, in_use ? "full-0" : "full-1", o->need_s))
+            in_use = !in_use, live++;
     }
+    if (live == 0 && o->full > 0 && !interrupted)
+        swaps_fail(r, "full size: none of %d went live", o->full);
     swaps_judge_limits(r);
     end(r);
     return 0;
