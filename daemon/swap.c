@@ -133,8 +133,8 @@ static int may_begin(struct swap *s, const struct swap_request *r, char why[],
     }
     if (s->busy) {
         snprintf(why, size,
-                 "swap %llu, to %s, is under way: wait until it is over, or stop it with "
-                 "an emergency stop",
+                 "swap %llu, to %s, is under way: wait until it is over (a stop calls it "
+                 "off, and stops the arm)",
                  (unsigned long long)s->number, s->job.report.to);
         return -EBUSY;
     }

@@ -13,7 +13,8 @@
 #define SWAP_TIMEOUT_MS 60000
 
 static const char *const allowed[] = {"joints", "units", "cameras", "rate", "chunk"};
-#define ALLOWED (sizeof allowed / sizeof allowed[0])
+#define ALLOWED   (sizeof allowed / sizeof allowed[0])
+#define NAME_ROOM 64 // CONFIG_NAME, of the daemon
 
 // "rate,chunk" into pointers to words, in place. How many, or -1 at a word that is none
 // of them.
@@ -33,6 +34,17 @@ static int split(char *list, char *words[ALLOWED])
             words[n++] = w;
     }
     return n;
+}
+
+// As the protocol wants it; else the daemon could only say that this is no request.
+static bool name_fits(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < n; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    return n > 0 && n < NAME_ROOM;
 }
 
 static int compose(struct ctl *c, Actd__V1__ControlRequest *q, char *list, char **words)
@@ -58,6 +70,10 @@ static int compose(struct ctl *c, Actd__V1__ControlRequest *q, char *list, char 
                 c, CTL_USAGE,
                 "swap wants the name of a directory in swap.directory, not a path: "
                 "`actctl policies` lists the names");
+        if (!name_fits(s))
+            return ctl_fail(c, CTL_USAGE,
+                            "the name of a policy has at most 63 letters, digits and "
+                            "signs of ASCII: rename its directory");
         q->name = c->args[0];
     }
     q->verb = c->back ? ACTD__V1__VERB__VERB_SWAP_BACK : ACTD__V1__VERB__VERB_SWAP;

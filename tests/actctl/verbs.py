@@ -48,7 +48,7 @@ def words():
 
 
 def usage():
-    for args in (["arm", "now"], ["swap"], ["swap", "a", "b"], ["swap", "--back", "a"], ["swap", "../a"],
+    for args in (["arm", "now"], ["swap"], ["swap", "a", "b"], ["swap", "--back", "a"], ["swap", "../a"], ["swap", "\u00e9"], ["swap", "a" * 64],
                  ["swap", ".."], ["swap", ""], ["swap", "a", "--allow", "joints,colour"], ["swap", "a", "--allow", ""], ["swap", "a", "--allow", "rate," * 60 + "x"],
                  ["swap", "--back", "--allow", "rate"], ["instruct"], ["record"], ["flap"], [], ["arm", "--force"],
                  ["status", "--hz", "5"], ["top", "--hz", "0"], ["top", "--hz", "nan"], ["top", "--hz", "21"],
