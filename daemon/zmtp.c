@@ -138,12 +138,14 @@ size_t zmtp_header(uint8_t out[ZMTP_HEADER], size_t size)
 
 size_t zmtp_pong(struct zmtp *z, uint8_t out[ZMTP_COMMAND])
 {
+    static const uint8_t name[5] = {4, 'P', 'O', 'N', 'G'};
+
     if (z->pings == 0)
         return 0;
     z->pings = 0;
     out[0] = FLAG_COMMAND;
-    out[1] = (uint8_t)(5 + z->ping_size);
-    memcpy(out + 2, "\4PONG", 5);
-    memcpy(out + 7, z->ping, z->ping_size);
-    return 7 + z->ping_size;
+    out[1] = (uint8_t)(sizeof name + z->ping_size);
+    memcpy(out + 2, name, sizeof name);
+    memcpy(out + 2 + sizeof name, z->ping, z->ping_size);
+    return 2 + sizeof name + z->ping_size;
 }

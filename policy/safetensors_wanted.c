@@ -60,17 +60,18 @@ static bool looked_at(const struct st_tensor *t)
            strncmp(t->name, "unnormalize_", 12) != 0;
 }
 
-// n values of t from its value `from` on, as they are in the block.
-static int look(struct pass *p, const struct st_tensor *t, size_t from, size_t n)
+// n values of t from its value `from` on, as they are stored.
+static int look(struct pass *p, const struct st_tensor *t, const char *stored,
+                size_t from, size_t n)
 {
     size_t good;
 
     if (!looked_at(t))
         return 0;
     if (t->dtype == ST_F32)
-        memcpy(p->values, p->block, n * sizeof *p->values);
+        memcpy(p->values, stored, n * sizeof *p->values);
     else
-        st_convert(t->dtype, p->block, p->values, n);
+        st_convert(t->dtype, stored, p->values, n);
     good = finite_prefix(p->values, n);
     return good < n ? st_not_finite(p->f, t, from + good, p->err) : 0;
 }
@@ -81,7 +82,7 @@ static int read_block(struct pass *p, const struct st_tensor *t, uint64_t done,
 {
     size_t width = st_dtype_bytes(t->dtype), from = (size_t)(done / width), n, good;
     float *values = dst ? dst + from : NULL;
-    char *to = dst && t->dtype == ST_F32 ? (char *)values : p->block;
+    char *to = values && t->dtype == ST_F32 ? (char *)values : p->block;
     int r = st_pread(p->f, to, bytes, p->f->data_offset + t->begin + done, p->err);
 
     if (r < 0)
@@ -89,7 +90,7 @@ static int read_block(struct pass *p, const struct st_tensor *t, uint64_t done,
     digest_add(p->digest, to, bytes);
     n = bytes / width;
     if (!dst)
-        return look(p, t, from, n);
+        return look(p, t, to, from, n);
     if (t->dtype != ST_F32)
         st_convert(t->dtype, to, values, n);
     good = finite_prefix(values, n);
@@ -134,10 +135,15 @@ int st_read_wanted(struct st_file *f, struct st_want *want, size_t n,
                    struct policy_error *err)
 {
     struct pass p = {.f = f, .cancel = cancel, .block = malloc(BLOCK), .err = err};
-    p.values = malloc(BLOCK / 2 * sizeof *p.values);
-    int r = p.block && p.values ? digest_start(&p.digest, err)
-                                : refuse(err, ENOMEM, "no memory to read %s", f->name);
+    int r;
 
+    p.values = malloc(BLOCK / 2 * sizeof *p.values);
+    if (!p.block || !p.values) {
+        free(p.block);
+        free(p.values);
+        return refuse(err, ENOMEM, "no memory to read %s", f->name);
+    }
+    r = digest_start(&p.digest, err);
     // Advice only: a cold file is then read ahead of the hashing.
     (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     if (n)
