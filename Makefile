@@ -23,7 +23,8 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
 
-PKGS_CORE := libzmq libprotobuf-c yaml-0.1 jansson libturbojpeg libsystemd libcrypto libmicrohttpd
+PKGS_CORE := libzmq libprotobuf-c yaml-0.1 jansson libturbojpeg libsystemd libcrypto libmicrohttpd \
+	zlib libzstd liblz4
 PKGS_CTL  := libprotobuf-c jansson
 PKGS_SIM  := egl libpng
 
@@ -45,7 +46,8 @@ LIBS_SIM  = -lmujoco $(shell pkg-config --libs $(PKGS_SIM))
 
 # ---- sources -------------------------------------------------------------------------------
 PROTOS   := google/protobuf/timestamp foxglove/CompressedImage foxglove/RawImage \
-	foxglove/JointStates actd/v1/joint_command actd/v1/status actd/v1/control actd/v1/sim_status
+	foxglove/JointStates foxglove/Log actd/v1/joint_command actd/v1/status actd/v1/control \
+	actd/v1/sim_status actd/v1/record
 GEN_C    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.c)
 GEN_H    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.h)
 GEN_O    := $(GEN_C:.c=.o)
@@ -115,7 +117,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libactd.a $(BUILD)/
 # ---- what people call ----------------------------------------------------------------------
 DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler libprotobuf-dev libopenblas-pthread-dev libyaml-dev libjansson-dev \
-	libturbojpeg0-dev libsystemd-dev libssl-dev libmicrohttpd-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
+	libturbojpeg0-dev libsystemd-dev libssl-dev libmicrohttpd-dev zlib1g-dev libzstd-dev liblz4-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
 	libpng-dev libcmocka-dev python3 python3-zmq python3-protobuf systemd procps
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)

@@ -25,6 +25,7 @@
 #include "policy/policy.h"
 
 struct explain_latch;
+struct tape;
 
 #define BOARD_HISTORY  128 // joint samples kept to find the one nearest to a frame
 #define BOARD_COMMANDS 64
@@ -214,6 +215,7 @@ struct board {
     _Atomic bool armed;                 // the arm may move: streams are not re-learned
     _Atomic bool started;               // policy warmed up, threads running
     struct explain_latch *latch;        // plain threads' word on a stop; NULL = none
+    struct tape *tape;                  // what happens is put on it; NULL = nowhere
     struct slot report;                 // struct loop_report
     // Writer: loop. Wake-up, work in a tick, anchor to in view, capture of the joint state to
     // the command that knows it: in the order of enum board_budget.
