@@ -14,6 +14,8 @@ struct swaps_times { // of one swap that was done, ms
 struct swaps_run {
     struct swaps_world world;
     struct swaps_eye *eye;
+    struct swaps_twin *twin;
+    struct swaps_seen twin_without, twin_with; // in the same turns
     struct swaps_client a, b;
     uint64_t random;
     int current; // the good one in use
