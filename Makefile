@@ -51,6 +51,10 @@ PROTOS   := google/protobuf/timestamp foxglove/CompressedImage foxglove/RawImage
 GEN_C    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.c)
 GEN_H    := $(PROTOS:%=$(BUILD)/gen/%.pb-c.h)
 GEN_O    := $(GEN_C:.c=.o)
+# What a recording says its messages look like (daemon/schema.c): files with all their imports.
+SCHEMAS  := foxglove/JointStates foxglove/CompressedImage foxglove/RawImage foxglove/Log \
+	actd/v1/joint_command actd/v1/record
+GEN_H    += $(SCHEMAS:%=$(BUILD)/gen/%.fds.inc)
 
 POLICY_C := $(wildcard policy/*.c policy/kernels/*.c policy/models/*.c)
 DAEMON_C := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
@@ -74,6 +78,11 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
 $(BUILD)/gen/google/%.pb-c.c $(BUILD)/gen/google/%.pb-c.h &: /usr/include/google/%.proto
 	@mkdir -p $(BUILD)/gen
 	$(Q)protoc-c -I/usr/include --c_out=$(BUILD)/gen $<
+$(BUILD)/gen/%.fds.inc: proto/%.proto $(wildcard proto/*/*.proto proto/*/*/*.proto)
+	@mkdir -p $(@D)
+	$(Q)protoc -Iproto -I/usr/include --include_imports --descriptor_set_out=$(@:.inc=) $<
+	$(Q)od -An -v -tu1 -w20 $(@:.inc=) | sed -E 's/ +/ /g; s/([0-9]+)/\1,/g' >$@
+$(BUILD)/daemon/schema.o $(BUILD)/fuzz/daemon/schema.o: $(SCHEMAS:%=$(BUILD)/gen/%.fds.inc)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
 	$(call say,CC,$@)
@@ -124,7 +133,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help deps deps-lint test unit bench demo demo-100 parity lint fuzz ci clean
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*## ' Makefile systemd/rules.mk tests/swap/rules.mk | \
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk | \
 		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
 # Does nothing when everything is there already, so it also works without a network then.
@@ -156,9 +165,9 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
 
 # ---- faults ----------------------------------------------------------------------------------
-FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new brain \
-	blind_refuse matrix scenario verdict joints clocks cameras pictures policy timing requests idle \
-	output weights configs disk)
+FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new \
+	world_record brain blind_refuse matrix scenario verdict joints clocks cameras pictures policy timing requests idle \
+	output weights configs disk) $(call obj,$(wildcard tests/replay/*.c))
 $(BUILD)/tests/fault/matrix: $(FAULT_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
@@ -174,8 +183,8 @@ fault: all $(BUILD)/tests/fault/matrix ## every fault, its table, and every scen
 	@tests/fault/run $(BUILD)
 $(BUILD)/tests/fault/hygiene: LDFLAGS += -Wl,--wrap=loop_tick
 # A million random ticks with an independent checker; and what the loop thread asks of the kernel.
-WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new brain \
-	blind_refuse checker checker_chunks checker_ladder walk walk_robot)
+WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new \
+	world_record brain blind_refuse checker checker_chunks checker_ladder walk walk_robot)
 $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault/%: \
 		$(BUILD)/tests/fault/%.o $(WALK_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
@@ -282,7 +291,7 @@ ci-rest:
 clean:
 	rm -rf build build-san build-clang build-tsan
 
-include systemd/rules.mk tests/swap/rules.mk
+include systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk
 
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -8,27 +8,33 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "daemon/keyframe.h"
+
 #define DRAIN_MAX 64
 
 // ---- commands out ---------------------------------------------------------------------
 
-static void send_command(struct bus *b, const struct command *cmd)
+static void send_command(struct bus *b, const struct command *cmd, ns_t taken_ns)
 {
-    size_t size =
-        codec_command(intake_codec(b->intake), cmd, b->buffer, sizeof b->buffer);
+    int64_t made_wall_ns = clock_wall_ns() - (clock_now_ns() - cmd->made_ns);
+    size_t size = codec_command(intake_codec(b->intake), cmd, made_wall_ns, b->buffer,
+                                sizeof b->buffer);
 
-    if (size == 0 || publisher_send(b->commands, b->buffer, size, clock_now_ns()) != 0)
+    if (size == 0 || publisher_send(b->commands, b->buffer, size, clock_now_ns()) != 0) {
         atomic_fetch_add_explicit(&b->send_failed, 1, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(&b->sent, 1, memory_order_relaxed);
+        return;
+    }
+    atomic_fetch_add_explicit(&b->sent, 1, memory_order_relaxed);
+    tape_command(b->board->tape, taken_ns, b->buffer, size);
 }
 
 static void send_newest(struct bus *b)
 {
     struct command cmd;
+    ns_t now = clock_now_ns();
 
-    if (outbox_next(&b->outbox, b->board, clock_now_ns(), &cmd))
-        send_command(b, &cmd);
+    if (outbox_next(&b->outbox, b->board, now, &cmd))
+        send_command(b, &cmd, now);
 }
 
 // The newest that another thread wants published.
@@ -51,76 +57,103 @@ static void pass_on(const struct relay *r)
 
 static const char several_parts[] = "it has several parts: send each message in one";
 
+// The time of a message just received. No two of a stream have the same: in a recording they are
+// told apart by it.
+static ns_t stamp(struct stream *s)
+{
+    ns_t now = clock_now_ns();
+
+    s->last_ns = now > s->last_ns ? now : s->last_ns + 1;
+    return s->last_ns;
+}
+
 // One part; several parts are one message, of which only the first is counted. 1: a whole
-// message is in msg; 0: dropped; -1: nothing there.
-static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg)
+// message is in msg, received at *at_ns; 0: dropped; -1: nothing there.
+static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg, ns_t *at_ns)
 {
     bool first = !s->inside;
 
     if (zmq_msg_recv(msg, s->socket, ZMQ_DONTWAIT) < 0)
         return -1;
     s->inside = zmq_msg_more(msg);
-    if (first && !s->inside)
-        return 1;
     if (!first)
         return 0;
+    *at_ns = stamp(s);
+    if (!s->inside)
+        return 1;
     if (s->camera)
-        camera_refuse(s->camera, CODEC_UNPARSABLE, several_parts);
+        camera_refuse(s->camera, CODEC_UNPARSABLE, several_parts, *at_ns);
     else
-        intake_refuse(b->intake, CODEC_UNPARSABLE, several_parts);
+        intake_refuse(b->intake, CODEC_UNPARSABLE, several_parts, *at_ns);
     return 0;
 }
 
 static void drain_joints(struct bus *b, struct stream *s)
 {
     zmq_msg_t msg;
+    ns_t at_ns;
     int r;
 
     zmq_msg_init(&msg);
-    for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg)) >= 0; i++) {
+    for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg, &at_ns)) >= 0; i++) {
         if (r == 1)
-            intake_joints(b->intake, zmq_msg_data(&msg), zmq_msg_size(&msg),
-                          clock_now_ns());
+            intake_joints(b->intake, zmq_msg_data(&msg), zmq_msg_size(&msg), at_ns);
         send_newest(b);
     }
     zmq_msg_close(&msg);
     intake_publish(b->intake);
 }
 
-static bool park(struct bus *b, struct stream *s, zmq_msg_t *msg)
+struct held { // a whole message and when it was received; 0 = none
+    zmq_msg_t msg;
+    ns_t at_ns;
+};
+
+static bool park(struct bus *b, struct stream *s, struct held *h)
 {
-    return camera_park(s->camera, intake_codec(b->intake), zmq_msg_data(msg),
-                       zmq_msg_size(msg), clock_now_ns());
+    return camera_park(s->camera, intake_codec(b->intake), zmq_msg_data(&h->msg),
+                       zmq_msg_size(&h->msg), h->at_ns);
+}
+
+static void supersede(struct stream *s, struct held *h)
+{
+    if (h->at_ns != 0)
+        camera_supersede(s->camera, zmq_msg_data(&h->msg), zmq_msg_size(&h->msg),
+                         h->at_ns);
+}
+
+static void move(struct held *to, struct held *from)
+{
+    zmq_msg_move(&to->msg, &from->msg);
+    to->at_ns = from->at_ns;
 }
 
 // Only the newest is looked at: a frame may have 8 MiB to copy, and what it supersedes
 // nobody wants, unless the newest is refused. Then the one before it is tried.
 static void drain_frames(struct bus *b, struct stream *s)
 {
-    zmq_msg_t msg, newest, before;
-    uint64_t whole = 0;
+    struct held msg = {.at_ns = 0}, newest = {.at_ns = 0}, before = {.at_ns = 0};
     int r;
 
-    zmq_msg_init(&msg);
-    zmq_msg_init(&newest);
-    zmq_msg_init(&before);
-    for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg)) >= 0; i++) {
+    zmq_msg_init(&msg.msg);
+    zmq_msg_init(&newest.msg);
+    zmq_msg_init(&before.msg);
+    for (int i = 0; i < DRAIN_MAX && (r = receive(b, s, &msg.msg, &msg.at_ns)) >= 0;
+         i++) {
         if (r == 1) {
-            zmq_msg_move(&before, &newest);
-            zmq_msg_move(&newest, &msg);
-            whole++;
+            supersede(s, &before);
+            move(&before, &newest);
+            move(&newest, &msg);
         }
         send_newest(b);
     }
-    if (whole > 2)
-        camera_supersede(s->camera, whole - 2);
-    if (whole > 0 && !park(b, s, &newest) && whole > 1)
+    if (newest.at_ns != 0 && !park(b, s, &newest) && before.at_ns != 0)
         park(b, s, &before);
-    else if (whole > 1)
-        camera_supersede(s->camera, 1);
-    zmq_msg_close(&before);
-    zmq_msg_close(&newest);
-    zmq_msg_close(&msg);
+    else
+        supersede(s, &before);
+    zmq_msg_close(&before.msg);
+    zmq_msg_close(&newest.msg);
+    zmq_msg_close(&msg.msg);
 }
 
 // Before any message is read: one that was stamped after the clock was set comes after
@@ -141,6 +174,7 @@ static void look_at_wall(struct bus *b)
     if (by_ns == 0)
         return;
     atomic_fetch_add_explicit(&b->wall_sets, 1, memory_order_relaxed);
+    // First, since it tells the tape for all.
     intake_wall_set(b->intake, by_ns, now);
     for (int i = 0; i < b->n_streams; i++)
         if (b->stream[i].camera)
@@ -208,6 +242,9 @@ void *bus_loop(void *arg)
             break;
         send_newest(b);
         look_at_wall(b);
+        // Between two inputs, when all that was accepted is on the board.
+        keyframe_bus(b->intake, b->camera, b->n_streams - 1, b->board->tape,
+                     clock_now_ns());
         drain_all(b, item);
         mind_peers(b);
         send_newest(b);

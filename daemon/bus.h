@@ -21,7 +21,8 @@ struct bus;
 // everything and starts the thread at FIFO `priority` (0 = do not ask). cameras
 // (cfg->n_cameras), cfg and board stay the caller's and must outlive the bus. 0 or -errno
 // with err filled: names the endpoint and the remedy. Speed limits, max_jump and the
-// declared rates are taken from cfg.
+// declared rates are taken from cfg. All messages in, and commands out, are put on board->tape,
+// which is looked at here and never again.
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
               struct camera *const *cameras, int priority, struct config_error *err);
 // plain. Sends the newest command that is left, joins, closes, removes its ipc files.

@@ -18,6 +18,7 @@ struct stream {
     void *socket;
     struct camera *camera; // NULL = joint states
     bool inside;           // the last part received has another one behind it
+    ns_t last_ns;          // receipt of the last message
 };
 
 // What another thread publishes: it sends to one end of a pair, the bus passes it on, so that
@@ -40,6 +41,7 @@ struct bus {
     struct relay relay[BUS_RELAYS];
     int n_streams;
     struct stream stream[1 + POLICY_MAX_CAMERAS]; // 0 = joint states
+    struct camera *const *camera;                 // (n_streams - 1)
     _Atomic uint64_t sent, send_failed;
     _Atomic bool stop;
     bool running;

@@ -47,6 +47,7 @@ static int open_all(struct bus *b, const struct config *cfg,
                                            CODEC_FRAME_MAX};
 
         camera_declare(cameras[i], c->rate_hz, &b->board->armed);
+        camera_record(cameras[i], b->board->tape, 1 + i);
         r = open_stream(b, &frames, cameras[i], err);
     }
     return r;
@@ -90,6 +91,7 @@ int bus_start(struct bus **out, const struct config *cfg, struct board *board,
     if (!b)
         return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
     b->board = board;
+    b->camera = cameras;
     r = endpoint_lock(cfg->runtime, &b->lock_fd, err);
     if (r == 0)
         r = make_intake(b, cfg, err);

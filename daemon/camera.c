@@ -68,6 +68,7 @@ static void decode_newest(struct camera *c)
     }
     p->width = r->frame.width;
     p->height = r->frame.height;
+    p->received_ns = r->received_ns;
     p->capture_ns = r->capture_ns;
     atomic_store_explicit(&c->shown, hidden, memory_order_release);
     atomic_store(&c->mark->corrupt_in_a_row, 0);
@@ -229,5 +230,11 @@ int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
     p = &c->pixels[shown];
     *image = (struct policy_image){p->rgb, p->width, p->height, 3 * p->width};
     *capture_ns = p->capture_ns;
+    c->given_ns = p->received_ns;
     return 0;
+}
+
+ns_t camera_received(const struct camera *c)
+{
+    return c->given_ns;
 }

@@ -16,6 +16,7 @@
 #define CAMERA_MAX_HEIGHT 1200
 
 struct camera;
+struct tape;
 
 // plain. Allocates all buffers (37 MiB of addresses; pages come with use) and starts the
 // decode thread (SCHED_OTHER). Frames of any size up to the cap decode. mark stays the
@@ -37,6 +38,9 @@ void camera_stop(struct camera *c);
 void camera_declare(struct camera *c, double rate_hz, const _Atomic bool *armed);
 // plain. Likewise: the one size that frames may have; 0, the default, takes any.
 void camera_expect(struct camera *c, int width, int height);
+// plain. Likewise: the tape on which each message and what became of it are put, as input of this
+// stream (1 … in the order of the configuration). NULL, the default: none.
+void camera_record(struct camera *c, struct tape *tape, int stream);
 
 // io: the bus. A whole message as received; copies it, maps its stamp, updates the mark.
 // Never waits: three buffers, one writer, one reader. Refused messages are counted. True
@@ -45,14 +49,15 @@ void camera_expect(struct camera *c, int width, int height);
 bool camera_park(struct camera *c, struct codec *codec, const void *data, size_t size,
                  ns_t received_ns);
 // io: the bus. The local wall clock was set by by_ns (wall.h): a camera on this machine
-// follows it.
+// follows it. The tape hears of it by intake_wall_set.
 void camera_wall_set(struct camera *c, int64_t by_ns, ns_t now);
 // io: the bus. Counts a message that was not even looked at (of several parts); text says
 // why.
-void camera_refuse(struct camera *c, enum codec_verdict why, const char *text);
-// io: the bus. Counts n messages that came with a newer one behind them and were dropped
-// unread.
-void camera_supersede(struct camera *c, uint64_t n);
+void camera_refuse(struct camera *c, enum codec_verdict why, const char *text,
+                   ns_t received_ns);
+// io: the bus. Counts a message that came with a newer one behind it and was dropped: unread, but
+// for its type and stamp while the tape is on.
+void camera_supersede(struct camera *c, const void *data, size_t size, ns_t received_ns);
 // Any thread class. Why the last refused message was; CODEC_OK when none was.
 enum codec_verdict camera_last_refusal(const struct camera *c);
 // Any thread class. The same as a sentence, in ASCII; "" when none was.
@@ -70,6 +75,9 @@ void camera_request(struct camera *c);
 // camera_request.
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
                 ns_t *capture_ns);
+// infer. When the frame that camera_wait gave last was received: the received_ns of its
+// camera_park. 0 before the first.
+ns_t camera_received(const struct camera *c);
 
 // plain. Pixels of one frame by itself, for tests and tools: decodes into rgb (capacity
 // bytes), (height, width, 3). CODEC_OK; CODEC_BAD_SIZE: capacity; CODEC_BAD_FORMAT:

@@ -15,13 +15,13 @@
 struct camera_raw {
     uint8_t *bytes; // (CODEC_FRAME_MAX)
     struct codec_frame frame;
-    ns_t capture_ns;
+    ns_t received_ns, capture_ns;
 };
 
 struct camera_pixels {
     uint8_t *rgb; // (height, width, 3), room for the largest
     int width, height;
-    ns_t capture_ns;
+    ns_t received_ns, capture_ns;
 };
 
 struct camera {
@@ -29,6 +29,8 @@ struct camera {
     ns_t latency_ns;           // exposure to stamp
     int width, height;         // that every frame must have, 0 = any
     const _Atomic bool *armed; // NULL = never
+    struct tape *tape;         // NULL = none
+    int stream;                // on it
     struct codec_stamp stamp;  // bus, and so are
     struct content content;    // of accepted frames
     struct pace pace;          // of accepted and superseded ones
@@ -42,6 +44,7 @@ struct camera {
     _Atomic unsigned middle;
     struct camera_pixels pixels[2];
     _Atomic int shown;                // -1 before the first good frame
+    ns_t given_ns;                    // infer: receipt of the frame that it has
     _Atomic uint32_t asked, answered; // requests; equal = none open
     _Atomic uint32_t bell; // rung for a request, and for a frame after a bad one
     _Atomic bool stop;

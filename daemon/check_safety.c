@@ -60,6 +60,31 @@ static void targets(struct check *c)
                       j[i].name, j[i].hard_min, j[i].hard_max);
 }
 
+static void recording(struct check *c)
+{
+    const struct config *k = &c->cfg;
+    char directory[CONFIG_PATH], most[64] = "", when[96] = "";
+
+    if (config_record_directory(k, directory, sizeof directory) != 0)
+        return;
+    if (k->record.mode == RECORD_OFF)
+        snprintf(when, sizeof when, "off until actctl record start");
+    else if (k->record.mode == RECORD_ALWAYS)
+        snprintf(when, sizeof when, "always");
+    else
+        snprintf(when, sizeof when,
+                 "%.4g s before a fault (at most %d MB of memory) to %.4g s after",
+                 k->record.before_s, k->record.memory_mb, k->record.after_s);
+    if (k->record.most_mb > 0)
+        snprintf(most, sizeof most, ", at most %d MB of files", k->record.most_mb);
+    table_row(&c->table,
+              "record\t%s; %s, %s frames; a file each %d MB or %.4g min, %d MB left "
+              "free%s",
+              when, directory, k->record.frames ? "with" : "without",
+              k->record.segment_mb, k->record.segment_minutes, k->record.keep_free_mb,
+              most);
+}
+
 void check_report_safety(struct check *c)
 {
     char directory[CONFIG_PATH];
@@ -72,6 +97,7 @@ void check_report_safety(struct check *c)
     if (config_black_box(&c->cfg, directory, sizeof directory) == 0)
         table_row(&c->table, "black box\t%s: %d files of the last 5 s", directory,
                   c->cfg.black_box.keep);
+    recording(c);
     fprintf(c->out, "\nFaults\n");
     table_print(&c->table, c->out);
 }

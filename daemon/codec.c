@@ -296,19 +296,18 @@ static void command_joint(const struct codec *c, const struct command *cmd, int 
     m->wanted = cmd->wanted[i];
 }
 
-size_t codec_command(struct codec *c, const struct command *cmd, void *buf,
-                     size_t capacity)
+size_t codec_command(struct codec *c, const struct command *cmd, int64_t made_wall_ns,
+                     void *buf, size_t capacity)
 {
     Actd__V1__JointCommand m;
     Google__Protobuf__Timestamp stamp = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
     Actd__V1__Joint joint[ACTD_MAX_JOINTS], *joints[ACTD_MAX_JOINTS];
-    int64_t wall_ns = clock_wall_ns() - (clock_now_ns() - cmd->made_ns);
 
     if (cmd->n != c->n)
         return 0;
     actd__v1__joint_command__init(&m);
-    stamp.seconds = wall_ns / NS_PER_S;
-    stamp.nanos = (int32_t)(wall_ns % NS_PER_S);
+    stamp.seconds = made_wall_ns / NS_PER_S;
+    stamp.nanos = (int32_t)(made_wall_ns % NS_PER_S);
     m.timestamp = &stamp;
     command_header(c, cmd, &m);
     for (int i = 0; i < c->n; i++) {

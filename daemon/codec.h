@@ -119,7 +119,9 @@ int codec_not_finite(const struct codec *c, double *value);
 // and may be NULL. The format of a CompressedImage may be "jpeg" or "jpg".
 struct codec_frame {
     enum { CODEC_JPEG, CODEC_RGB8, CODEC_BGR8, CODEC_MONO8 } format;
-    int64_t stamp_wall_ns;
+    // These two are filled of a refused message as well, as far as they can be read.
+    enum { CODEC_NO_IMAGE, CODEC_COMPRESSED_IMAGE, CODEC_RAW_IMAGE } message;
+    int64_t stamp_wall_ns;   // 0 = none
     int width, height, step; // from the message, or from the JPEG header (step 0)
     const uint8_t *data;
     size_t size;
@@ -131,9 +133,10 @@ enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
 // CODEC_OK or CODEC_BAD_STAMP (negative, nanos out of range, or after the year 2116).
 enum codec_verdict codec_wall(int64_t seconds, int32_t nanos, int64_t *wall_ns);
 
-// The command's bytes into buf. io. Returns the size, or 0 when buf is too small or the
-// command has another number of joints than the codec.
-size_t codec_command(struct codec *c, const struct command *cmd, void *buf,
-                     size_t capacity);
+// The command's bytes into buf. made_wall_ns: its made_ns by the wall clock, since 1970. Reads no
+// clock: the same command and time give the same bytes. io. Returns the size, or 0 when buf is too
+// small or the command has another number of joints than the codec.
+size_t codec_command(struct codec *c, const struct command *cmd, int64_t made_wall_ns,
+                     void *buf, size_t capacity);
 
 #endif

@@ -253,7 +253,10 @@ enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
 {
     struct field field[FIELDS] = {{0}};
     struct stamp s = {0, 0};
+    enum codec_verdict v;
 
+    out->message = CODEC_NO_IMAGE;
+    out->stamp_wall_ns = 0;
     if (size > CODEC_FRAME_MAX)
         return codec_refuse(c, CODEC_TOO_LARGE, "%zu bytes, %d at most", size,
                             CODEC_FRAME_MAX);
@@ -261,6 +264,10 @@ enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
         return codec_refuse(c, CODEC_EMPTY, "the message has no bytes");
     if (!read_message((struct reader){data, (const uint8_t *)data + size}, field, &s))
         return unparsable(c);
+    if (field[2].number != 0 && field[2].wire == WIRE_LENGTH)
+        out->message = CODEC_COMPRESSED_IMAGE;
+    else if (field[2].number != 0 && field[2].wire == WIRE_32)
+        out->message = CODEC_RAW_IMAGE;
     if (codec_wall(s.seconds, s.nanos, &out->stamp_wall_ns) != CODEC_OK)
         return codec_refuse(c, CODEC_BAD_STAMP, "its stamp, %lld s and %d ns, is no time",
                             (long long)s.seconds, (int)s.nanos);
@@ -269,7 +276,10 @@ enum codec_verdict codec_frame(struct codec *c, const void *data, size_t size,
             c, CODEC_EMPTY,
             "it has neither data (of a CompressedImage) nor a width (of a "
             "RawImage)");
-    if (field[2].wire == WIRE_LENGTH)
-        return compressed(c, field, out);
-    return field[2].wire == WIRE_32 ? raw(c, field, out) : unparsable(c);
+    v = out->message == CODEC_COMPRESSED_IMAGE ? compressed(c, field, out)
+        : out->message == CODEC_RAW_IMAGE      ? raw(c, field, out)
+                                               : unparsable(c);
+    if (v == CODEC_UNPARSABLE)
+        out->message = CODEC_NO_IMAGE;
+    return v;
 }

@@ -60,6 +60,9 @@ struct config_camera {
 
 enum config_trigger { TRIGGER_CONTINUOUS, TRIGGER_ROWS };
 
+enum config_record { RECORD_OFF, RECORD_ALWAYS, RECORD_TRIGGER };
+enum config_compression { COMPRESSION_ZSTD, COMPRESSION_LZ4, COMPRESSION_NONE };
+
 struct config {
     char file[CONFIG_PATH];
     char instance[CONFIG_NAME];
@@ -118,6 +121,17 @@ struct config {
         char directory[CONFIG_PATH]; // "" = config_black_box decides
         int keep;
     } black_box;
+    struct { // what actd sensed, thought and did, as files
+        enum config_record mode;
+        char directory[CONFIG_PATH]; // "" = config_record_directory decides
+        enum config_compression compression;
+        bool frames; // camera messages too
+        int segment_mb;
+        double segment_minutes;
+        int keep_free_mb, most_mb; // 0 = no bound
+        double before_s, after_s;  // RECORD_TRIGGER: around a fault
+        int memory_mb;             // RECORD_TRIGGER: of what is kept back
+    } record;
     struct {                                      // who may talk to the control socket
         char socket[CONFIG_PATH];                 // absolute after config_load
         char act[CONFIG_LIST], read[CONFIG_LIST]; // users and @groups
@@ -159,6 +173,8 @@ int config_parse(struct config *out, const char *file, const char *text, size_t 
 // Reads and checks DIR/policy.yaml.
 int config_sidecar_load(struct config_sidecar *out, const char *dir,
                         struct config_error *err);
+// Its text; *text is the caller's to free.
+int config_sidecar_read(char **text, size_t *n, const char *dir, struct config_error *err);
 // The same from n bytes of memory.
 int config_sidecar_parse(struct config_sidecar *out, const char *file, const char *text,
                          size_t n, struct config_error *err);

@@ -32,3 +32,17 @@ int config_black_box(const struct config *cfg, char *out, size_t size)
         n = snprintf(out, size, "%s", cfg->runtime);
     return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
+
+int config_record_directory(const struct config *cfg, char *out, size_t size)
+{
+    char box[CONFIG_PATH];
+    int rc = 0, n;
+
+    if (cfg->record.directory[0] != 0)
+        n = snprintf(out, size, "%s", cfg->record.directory);
+    else if ((rc = config_black_box(cfg, box, sizeof box)) == 0)
+        n = snprintf(out, size, "%s/record", box);
+    else
+        return rc;
+    return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}

@@ -1,4 +1,4 @@
-// config_black_box: where the black box goes.
+// config_black_box: where the black box and the recordings go.
 #ifndef ACTD_CONFIG_BLACK_BOX_H
 #define ACTD_CONFIG_BLACK_BOX_H
 
@@ -11,5 +11,7 @@
 // $HOME/.local/state/actd/INSTANCE, else the directory of the sockets. Paths in the environment
 // that are not absolute do not count. 0 or -ENAMETOOLONG.
 int config_black_box(const struct config *cfg, char *out, size_t size);
+// plain; likewise. record.directory, else "record" in the directory of the black box.
+int config_record_directory(const struct config *cfg, char *out, size_t size);
 
 #endif

@@ -146,7 +146,10 @@ static int resolve_directory(const struct checker *c, const char *section, char 
     slash = strrchr(dir, '/');
     if (slash)
         slash[slash == dir] = '\0';
-    if (!realpath(slash ? dir : ".", full))
+    // The configuration of a recording may be from another machine, or its place may be gone.
+    if (slash && *dir == '/' && !realpath(dir, full))
+        snprintf(full, sizeof full, "%s", dir);
+    else if (!realpath(slash ? dir : ".", full))
         return refuse_at(c, section, "", "directory",
                          "its place cannot be found; write the whole path");
     snprintf(joined, sizeof joined, "%s/%s", strcmp(full, "/") == 0 ? "" : full, given);
@@ -173,12 +176,12 @@ static int check_deadlines(const struct checker *c)
     return 0;
 }
 
-static int check_black_box(const struct checker *c)
+// Where evidence goes must not hang on where the daemon was started.
+static int check_absolute(const struct checker *c, const char *section,
+                          const char *directory)
 {
-    const char *d = c->cfg->black_box.directory;
-
-    if (*d && *d != '/')
-        return refuse_at(c, "black_box", "", "directory",
+    if (*directory && *directory != '/')
+        return refuse_at(c, section, "", "directory",
                          "expected an absolute path (starting with '/')");
     return 0;
 }
@@ -354,7 +357,8 @@ int config_check(struct config *cfg, const struct ytree *tree, struct config_err
     rc = rc ? rc : resolve_directory(&c, "swap", cfg->swap.directory);
     cfg->policy.threads = count_threads(cfg->policy.threads);
     rc = rc ? rc : choose_runtime(&c);
-    rc = rc ? rc : check_black_box(&c);
+    rc = rc ? rc : check_absolute(&c, "black_box", cfg->black_box.directory);
+    rc = rc ? rc : check_absolute(&c, "record", cfg->record.directory);
     rc = rc ? rc : check_deadlines(&c);
     rc = rc ? rc : check_joints(&c);
     rc = rc ? rc : check_cameras(&c);

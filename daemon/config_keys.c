@@ -26,6 +26,8 @@ static const char *const trigger_words[] = {"continuous", "rows", NULL};
 static const char *const mode_words[] = {"replace",          "crossfade",   "ensemble",
                                          "weighted_average", "latest_only", "average",
                                          "conservative",     NULL};
+static const char *const record_words[] = {"off", "always", "trigger", NULL};
+static const char *const compression_words[] = {"zstd", "lz4", "none", NULL};
 static const char *const frozen_words[] = {"ignore", "warn", "stop", NULL};
 static const char *const interpolation_words[] = {"hold", "linear", "cubic", NULL};
 
@@ -45,6 +47,9 @@ const struct config_section config_section[] = {
      "Budgets; more than 10 % of the ticks of 500 ms (2 of the last 10 chunks) missed is a "
      "fault, and the arm stops."},
     {"black_box", SCOPE_CONFIG, "Evidence: the last 5 s before a fault."},
+    {"record", SCOPE_CONFIG,
+     "Everything actd senses, thinks and does, as MCAP files that Foxglove, PlotJuggler and "
+     "Rerun open and `actd replay` plays back."},
     {"operators", SCOPE_CONFIG,
      "Who may talk to the control socket, besides root and the user who runs actd. A group "
      "stands in quotes: \"@lab\"."},
@@ -209,12 +214,48 @@ const struct config_key config_key[] = {
      NULL,
      "So many files are kept; the oldest gives way."},
 
+    {"record", "mode", KEY_WORD, false, AT(record.mode), 0, 0, "", "off", NULL,
+     record_words,
+     "off: only between `actctl record start` and `stop`; always: from start to end; trigger: "
+     "before_s and after_s around every fault that stops the arm."},
+    {"record", "directory", KEY_PATH, false, AT(record.directory), 0, 0, "", NULL,
+     "the directory record in that of the black box", NULL,
+     "Where the files go; made if it is missing."},
+    {"record", "compression", KEY_WORD, false, AT(record.compression), 0, 0, "", "zstd",
+     NULL, compression_words,
+     "Of all but pictures that are compressed already."},
+    {"record", "frames", KEY_BOOL, false, AT(record.frames), 0, 0, "", "true", NULL, NULL,
+     "Record the cameras too; without their frames a replay takes the chunks as recorded."},
+    {"record", "segment_mb", KEY_INT, false, AT(record.segment_mb), 1, 1000000, "MB",
+     "512", NULL, NULL,
+     "A new file begins when one is so large."},
+    {"record", "segment_minutes", KEY_REAL, false, AT(record.segment_minutes), 0.05, 10000,
+     "min", "10", NULL, NULL,
+     "Or covers so much time."},
+    {"record", "keep_free_mb", KEY_INT, false, AT(record.keep_free_mb), 0, 100000000, "MB",
+     "1024", NULL, NULL,
+     "The oldest files of this daemon go until so much of the disk is free; those with a "
+     "fault last, and the newest 8 of them never."},
+    {"record", "most_mb", KEY_INT, false, AT(record.most_mb), 0, 100000000, "MB", "0",
+     NULL, NULL,
+     "All its files together take no more, likewise; 0 means no bound."},
+    {"record", "before_s", KEY_REAL, false, AT(record.before_s), 0, 600, "s", "10", NULL,
+     NULL,
+     "In mode trigger: kept in memory, and written when a fault stops the arm or somebody sets "
+     "a mark."},
+    {"record", "after_s", KEY_REAL, false, AT(record.after_s), 0, 600, "s", "5", NULL,
+     NULL,
+     "In mode trigger: recorded after that."},
+    {"record", "memory_mb", KEY_INT, false, AT(record.memory_mb), 1, 65536, "MB", "256",
+     NULL, NULL,
+     "In mode trigger: the memory for before_s; less time is kept when it is full."},
+
     {"operators", "socket", KEY_PATH, false, AT(operators.socket), 0, 0, "", NULL,
      "RUNTIME/control", NULL,
      "The control socket that actctl talks to; an absolute path of at most 107 bytes."},
     {"operators", "act", KEY_NAMES, false, AT(operators.act), 0, 0, "", "@actd-operators",
      NULL, NULL,
-     "Who may arm, disarm, stop, reset and swap; they may also read."},
+     "Who may arm, disarm, stop, reset, swap and record; they may also read."},
     {"operators", "read", KEY_NAMES, false, AT(operators.read), 0, 0, "", "@actd-clients",
      NULL, NULL,
      "Who may ask for status, policies, metrics and findings."},

@@ -1,6 +1,7 @@
 // config_sidecar: policy.yaml, the five facts that an ACT checkpoint does not carry.
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -206,15 +207,13 @@ int config_sidecar_parse(struct config_sidecar *out, const char *file, const cha
     return rc;
 }
 
-int config_sidecar_load(struct config_sidecar *out, const char *dir,
-                        struct config_error *err)
+int config_sidecar_read(char **text, size_t *n, const char *dir, struct config_error *err)
 {
     char file[CONFIG_PATH + 16];
-    struct ytree *tree;
     int rc;
 
     snprintf(file, sizeof file, "%.511s/policy.yaml", dir);
-    rc = ytree_load(&tree, file, err);
+    rc = ytree_read(text, n, file, err);
     if (rc == -ENOENT && access(dir, F_OK) != 0)
         snprintf(err->text, sizeof err->text,
                  "%.500s: no such directory; policy.directory must name the checkpoint's "
@@ -225,9 +224,20 @@ int config_sidecar_load(struct config_sidecar *out, const char *dir,
                  "%.300s: not there; `actd init %.300s` writes it (joint names, rate and "
                  "units, which a checkpoint does not carry)",
                  file, dir);
+    return rc;
+}
+
+int config_sidecar_load(struct config_sidecar *out, const char *dir,
+                        struct config_error *err)
+{
+    char file[CONFIG_PATH + 16], *text;
+    size_t n;
+    int rc = config_sidecar_read(&text, &n, dir, err);
+
     if (rc)
         return rc;
-    rc = from_tree(out, tree, err);
-    ytree_free(tree);
+    snprintf(file, sizeof file, "%.511s/policy.yaml", dir);
+    rc = config_sidecar_parse(out, file, text, n, err);
+    free(text);
     return rc;
 }

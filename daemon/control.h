@@ -18,6 +18,7 @@
 
 struct control;
 struct doctor_self;
+struct recorder;
 struct status;
 struct swap;
 
@@ -26,6 +27,7 @@ struct control_source {
     struct board *board;
     struct status *status;                // NULL = none: STATUS and METRICS say so
     struct swap *swap;                    // NULL = none: nothing can be swapped or armed
+    struct recorder *recorder;            // NULL = none: nothing can be recorded
     const struct explain_source *explain; // copied
     const struct doctor_self *self;       // NULL = unknown
 };

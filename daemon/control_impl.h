@@ -6,6 +6,7 @@
 //   control_read.c    verbs that only read
 //   control_act.c     verbs that the loop answers
 //   control_swap.c    verbs about policies
+//   control_record.c  verbs about recordings
 //
 // All functions are plain and run on the control thread, or on a test's with a time of
 // its own.
@@ -110,12 +111,13 @@ void control_dismiss(struct control *c, struct control_session *s, uint64_t id,
                      Actd__V1__Result result, const char *text);
 void control_close(struct control_session *s);
 
-// ---- control_read.c, control_act.c, control_swap.c: s has asked `asked`, and may.
+// ---- control_read.c, control_act.c, control_swap.c, control_record.c: s has asked `asked`, and may.
 void control_do(struct control *c, struct control_session *s, ns_t now);
 void control_act(struct control *c, struct control_session *s, ns_t now);
 void control_act_look(struct control *c, struct control_session *s, ns_t now);
 void control_policies(struct control *c, struct control_session *s);
 void control_swap(struct control *c, struct control_session *s, ns_t now);
+void control_record(struct control *c, struct control_session *s, ns_t now);
 void control_swap_look(struct control *c, struct control_session *s, ns_t now);
 // Answers what it has asked, and writes down who did what, and what became of it.
 void control_audit(struct control *c, struct control_session *s, ns_t now,

@@ -91,9 +91,8 @@ void control_do(struct control *c, struct control_session *s, ns_t now)
         return;
     case ACTD__V1__VERB__VERB_RECORD_START:
     case ACTD__V1__VERB__VERB_RECORD_STOP:
-        unsupported(c, s,
-                    "this version of actd does not record: only the black box keeps the "
-                    "last 5 s before a fault");
+    case ACTD__V1__VERB__VERB_RECORD_MARK:
+        control_record(c, s, now);
         return;
     default:
         control_act(c, s, now);

@@ -34,6 +34,7 @@ static const struct verb verbs[] = {
     {ACTD__V1__VERB__VERB_INSTRUCT, "INSTRUCT", true, false, BIT(TEXT), BIT(TEXT)},
     {ACTD__V1__VERB__VERB_RECORD_START, "RECORD_START", true, false, 0, 0},
     {ACTD__V1__VERB__VERB_RECORD_STOP, "RECORD_STOP", true, false, 0, 0},
+    {ACTD__V1__VERB__VERB_RECORD_MARK, "RECORD_MARK", true, false, BIT(TEXT), BIT(TEXT)},
 };
 
 static const struct verb *find(Actd__V1__Verb verb)
@@ -243,6 +244,8 @@ int control_request_parse(struct control_request *out, const uint8_t *data, size
         *why = "it has a field that does not belong to its verb";
     if (!*why && verb->must & ~given)
         *why = verb->must & BIT(NAME) ? "name: missing; which policy?"
-                                      : "text: missing; which instruction?";
+               : verb->verb == ACTD__V1__VERB__VERB_RECORD_MARK
+                   ? "text: missing; what is to be found again?"
+                   : "text: missing; which instruction?";
     return *why ? -EINVAL : 0;
 }

@@ -20,7 +20,7 @@
 #include "daemon/config.h"
 
 #define CONTROL_REQUEST_MAX 4096 // bytes of a request
-#define CONTROL_TEXT        1024 // bytes of an instruction, with its NUL
+#define CONTROL_TEXT        1024 // bytes of an instruction or a mark, with its NUL
 
 struct control_request {
     uint64_t id;

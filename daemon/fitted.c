@@ -31,15 +31,14 @@ static int read_whole(int fd, char *buf, size_t size, size_t *n)
 }
 
 // policy.yaml by the rules for files that an operator names while the arm moves.
-static int load_strictly(struct config_sidecar *out, const char *directory,
-                         const char *name, struct config_error *err)
+static int load_strictly(struct fitted *out, const char *directory, const char *name,
+                         struct config_error *err)
 {
     const struct place place = {.dir = directory, .shown = name, .strict = true};
     const size_t size = YTREE_MAX_BYTES + 1; // one more, so that too much is seen as that
     struct policy_error e = {{0}};
     struct place_file f;
     size_t n = 0;
-    char *text = NULL;
     int rc = place_open(&f, &place, "policy.yaml", &e);
     if (rc == -ENOENT)
         snprintf(err->text, sizeof err->text,
@@ -50,16 +49,25 @@ static int load_strictly(struct config_sidecar *out, const char *directory,
         snprintf(err->text, sizeof err->text, "%s", e.text);
     if (rc)
         return rc;
-    text = malloc(size);
-    rc = text ? read_whole(f.fd, text, size, &n) : -ENOMEM;
+    out->sidecar = calloc(1, size + 1);
+    rc = out->sidecar ? read_whole(f.fd, out->sidecar, size, &n) : -ENOMEM;
     if (rc)
         snprintf(err->text, sizeof err->text, "%s: cannot be read: %s", f.shown,
                  strerror(-rc));
     else
-        rc = config_sidecar_parse(out, f.shown, text, n, err);
-    free(text);
+        rc = config_sidecar_parse(&out->side, f.shown, out->sidecar, n, err);
     close(f.fd);
     return rc;
+}
+
+static int load_plainly(struct fitted *out, const char *directory,
+                        struct config_error *err)
+{
+    char shown[CONFIG_PATH + 16];
+    size_t n;
+    int rc = config_sidecar_read(&out->sidecar, &n, directory, err);
+    snprintf(shown, sizeof shown, "%.511s/policy.yaml", directory);
+    return rc ? rc : config_sidecar_parse(&out->side, shown, out->sidecar, n, err);
 }
 
 // ---- binding ---------------------------------------------------------------------------------
@@ -139,8 +147,8 @@ static int load(struct fitted *f, const struct config *cfg,
                 const struct policy_options *opt, struct config_error *err)
 {
     struct policy_error e = {{0}};
-    int rc = opt->strict_files ? load_strictly(&f->side, f->directory, f->name, err)
-                               : config_sidecar_load(&f->side, f->directory, err);
+    int rc = opt->strict_files ? load_strictly(f, f->directory, f->name, err)
+                               : load_plainly(f, f->directory, err);
     if (rc)
         return rc;
     rc = policy_load(&f->policy, f->directory, opt, &e);
@@ -180,7 +188,22 @@ void fitted_free(struct fitted *f)
         return;
     infer_seat_free(&f->seat);
     policy_free(f->policy);
+    free(f->sidecar);
     free(f);
+}
+
+void fitted_seat(const struct fitted *f, ns_t since_ns, struct tape_seat *out)
+{
+    const struct policy_info *i = f->info;
+    *out = (struct tape_seat){
+        .generation = f->generation, .threads = i->threads, .since_ns = since_ns};
+    snprintf(out->name, sizeof out->name, "%s", f->name);
+    snprintf(out->directory, sizeof out->directory, "%s", f->directory);
+    snprintf(out->digest, sizeof out->digest, "%s", i->digest);
+    snprintf(out->config_sha256, sizeof out->config_sha256, "%s", i->config_sha256);
+    snprintf(out->weights_sha256, sizeof out->weights_sha256, "%s", i->weights_sha256);
+    snprintf(out->statistics_sha256, sizeof out->statistics_sha256, "%s",
+             i->statistics_sha256);
 }
 
 void fitted_name(const char *directory, char name[CONFIG_NAME])

@@ -6,6 +6,7 @@
 
 #include "daemon/config.h"
 #include "daemon/infer.h"
+#include "daemon/tape.h"
 #include "policy/policy.h"
 
 struct fitted {
@@ -14,6 +15,7 @@ struct fitted {
     struct policy *policy;
     const struct policy_info *info; // the policy's own
     struct config_sidecar side;
+    char *sidecar; // policy.yaml's text, NULL = none
     struct binding binding;
     struct infer_seat seat; // points into this struct
     ns_t deadline_ns;    // of a chunk, anchor to in view, for this policy's rows and rate
@@ -35,6 +37,9 @@ int fitted_fit(struct fitted *f, const struct config *cfg, bool candidate,
                struct config_error *err);
 
 void fitted_free(struct fitted *f); // NULL is fine
+
+// What a recording says of it.
+void fitted_seat(const struct fitted *f, ns_t since_ns, struct tape_seat *out);
 
 // "reach" of ".../reach" and of ".../reach/pretrained_model" (LeRobot's layout).
 void fitted_name(const char *directory, char name[CONFIG_NAME]);

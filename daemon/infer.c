@@ -20,6 +20,7 @@
 
 #include "daemon/infer_impl.h"
 #include "daemon/rt.h"
+#include "daemon/tape.h"
 
 #define POLL_NS (1 * NS_PER_MS) // between looks at the trigger when idle
 
@@ -52,6 +53,27 @@ int infer_think(struct infer *w, ns_t now_ns)
     return w->rc;
 }
 
+// The chunk and the request that it answers.
+static void tell_tape(const struct infer *w, const struct chunk *c)
+{
+    const struct binding *b = w->seat->binding;
+    struct tape_chunk t = {.id = c->id,
+                           .generation = c->generation,
+                           .rows = c->rows,
+                           .joints = c->joints,
+                           .anchor_ns = c->anchor_ns,
+                           .oldest_ns = c->oldest_ns,
+                           .ready_ns = c->ready_ns,
+                           .step_ns = c->step_ns,
+                           .began_ns = w->since_ns,
+                           .joint_sample = w->joints->number};
+    for (int i = 0; i < w->seat->info->n_cameras; i++) {
+        t.frame_ns[b->camera_of[i]] = w->received_ns[b->camera_of[i]];
+        t.capture_ns[b->camera_of[i]] = w->capture_ns[b->camera_of[i]];
+    }
+    tape_chunk(w->board->tape, &t, c->row);
+}
+
 static void hand_over(struct infer *w, ns_t now_ns)
 {
     const struct infer_seat *seat = w->seat;
@@ -70,6 +92,7 @@ static void hand_over(struct infer *w, ns_t now_ns)
     binding_actions(seat->binding, seat->actions, c->rows, c->row);
     c->ready_ns = now_ns;
     w->latency[w->made % INFER_LATENCIES] = now_ns - w->anchor_ns;
+    tell_tape(w, c); // before the loop can take it
     ring_commit(&w->board->chunks);
 }
 

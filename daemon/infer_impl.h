@@ -49,7 +49,7 @@ struct infer {
     struct policy_image frame[POLICY_MAX_CAMERAS]; // by config camera
     bool framed[POLICY_MAX_CAMERAS];               // frame holds this observation's
     struct policy_image image[POLICY_MAX_CAMERAS]; // in the policy's order
-    ns_t capture_ns[POLICY_MAX_CAMERAS];
+    ns_t received_ns[POLICY_MAX_CAMERAS], capture_ns[POLICY_MAX_CAMERAS];
     ns_t anchor_ns, oldest_ns;
     bool used; // the policy in the seat has made a chunk of it; it is all still there
 

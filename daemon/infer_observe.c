@@ -91,6 +91,7 @@ int infer_frame(struct infer *w, int c)
 {
     if (camera_wait(w->cameras[c], DECODE_TIMEOUT_NS, &w->frame[c], &w->capture_ns[c]))
         return -ENODATA;
+    w->received_ns[c] = camera_received(w->cameras[c]);
     w->framed[c] = true;
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "daemon/intake.h"
+#include "daemon/intake_impl.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,23 +8,7 @@
 
 #include "daemon/blind.h"
 #include "daemon/codec_impl.h"
-#include "daemon/pace.h"
-
-struct intake {
-    struct intake_config cfg;
-    struct board *board;
-    struct codec *codec;
-    struct codec_stamp stamp;
-    struct pace pace;
-    struct joint_history history;
-    uint64_t published; // of the history
-    uint32_t in_a_row;  // refused
-    bool alone;         // the last one was accepted after one refused for a jump
-    struct joint_sample elsewhere; // the last one refused for a jump
-    int agreed;                    // that many in a row agree on it
-    struct slot why;               // of the last refusal, char[CODEC_WHY_MAX]
-    _Atomic int verdict;           // enum codec_verdict
-};
+#include "daemon/tape.h"
 
 struct refusal {
     enum codec_verdict verdict;
@@ -118,11 +102,17 @@ static void refuse(struct intake *in, const struct refusal *r, const char *text)
     row_is(in, in->in_a_row + 1);
 }
 
-void intake_refuse(struct intake *in, enum codec_verdict why, const char *text)
+void intake_refuse(struct intake *in, enum codec_verdict why, const char *text, ns_t now)
 {
     const struct refusal r = {why, REASON_JOINTS_INVALID, -1, 0};
+    struct tape_input told = {.at_ns = now,
+                              .kind = TAPE_SEVERAL_PARTS,
+                              .armed = atomic_load(&in->board->armed),
+                              .outcome = TAPE_REFUSED,
+                              .verdict = (int)why};
 
     refuse(in, &r, text);
+    tape_input(in->board->tape, &told, NULL, 0);
 }
 
 static void refuse_form(struct intake *in, enum codec_verdict v)
@@ -138,35 +128,35 @@ static void refuse_form(struct intake *in, enum codec_verdict v)
 
 // ---- time and sense -------------------------------------------------------------------
 
-// Fills in->capture_ns. False: refused, or as if it had not come.
-static bool place_in_time(struct intake *in, int64_t stamp_wall_ns,
-                          struct joint_sample *s)
+// Fills s->capture_ns. TAPE_ACCEPTED, or what became of it.
+static enum tape_outcome place_in_time(struct intake *in, int64_t stamp_wall_ns,
+                                       struct joint_sample *s)
 {
     struct joints_mark *m = &in->board->joint_mark;
     enum codec_time t = codec_stamp_map(&in->stamp, stamp_wall_ns, s->received_ns,
-                                        !atomic_load(&in->board->armed), &s->capture_ns);
+                                        !in->armed, &s->capture_ns);
 
     if (t == CODEC_TIME_SAME && !BLIND(BLIND_JOINTS_DUPLICATE)) {
         count(&m->duplicate);
-        return false;
+        return TAPE_DUPLICATE;
     }
     if (t == CODEC_TIME_BACK && !BLIND(BLIND_JOINTS_ORDER)) {
         count(&m->out_of_order);
-        return false;
+        return TAPE_OUT_OF_ORDER;
     }
     if ((t == CODEC_TIME_JUMP || t == CODEC_TIME_STEP) && BLIND(BLIND_JOINTS_CLOCK))
-        return true;
+        return TAPE_ACCEPTED;
     if (t == CODEC_TIME_JUMP) {
         const struct refusal r = {
             codec_refuse_stamp(in->codec, &in->stamp, stamp_wall_ns, s->received_ns),
             REASON_JOINTS_CLOCK, -1, 0};
 
         refuse(in, &r, codec_why(in->codec));
-        return false;
+        return TAPE_REFUSED;
     }
     if (t == CODEC_TIME_STEP)
         count(&m->clock_jumps);
-    return true;
+    return TAPE_ACCEPTED;
 }
 
 // How far a joint may be from where it was dt_ns before.
@@ -216,7 +206,7 @@ static bool makes_sense(struct intake *in, const struct joint_sample *s)
         return true;
     in->agreed = leap(in, &in->elsewhere, s) < 0 ? in->agreed + 1 : 1;
     in->elsewhere = *s;
-    if (in->agreed >= INTAKE_BAD_IN_A_ROW && !atomic_load(&in->board->armed)) {
+    if (in->agreed >= INTAKE_BAD_IN_A_ROW && !in->armed) {
         row_is(in, 0);
         return true;
     }
@@ -244,24 +234,57 @@ static void accept(struct intake *in, struct joint_sample *s)
                           memory_order_relaxed);
 }
 
+static enum tape_outcome judge(struct intake *in, enum codec_verdict form,
+                               int64_t stamp_wall_ns, struct joint_sample *s)
+{
+    enum tape_outcome o;
+
+    if (form != CODEC_OK) {
+        if (form != CODEC_NOT_FINITE && BLIND(BLIND_JOINTS_FORM))
+            return TAPE_NONE;
+        refuse_form(in, form);
+        return TAPE_REFUSED;
+    }
+    o = place_in_time(in, stamp_wall_ns, s);
+    if (o != TAPE_ACCEPTED)
+        return o;
+    if (!makes_sense(in, s))
+        return TAPE_REFUSED;
+    accept(in, s);
+    return TAPE_ACCEPTED;
+}
+
 void intake_joints(struct intake *in, const void *data, size_t size, ns_t now)
 {
     struct joint_sample s = {.received_ns = now};
-    int64_t stamp_wall_ns = 0;
-    enum codec_verdict v = codec_joints(in->codec, data, size, &s, &stamp_wall_ns);
+    struct tape_input told = {.at_ns = now, .kind = TAPE_MESSAGE};
+    enum codec_verdict v = codec_joints(in->codec, data, size, &s, &told.stamp_wall_ns);
 
-    if (v != CODEC_OK) {
-        if (v == CODEC_NOT_FINITE || !BLIND(BLIND_JOINTS_FORM))
-            refuse_form(in, v);
-        return;
+    // Looked at once: a replay sees the same, whatever the loop does meanwhile.
+    told.armed = in->armed = atomic_load(&in->board->armed);
+    told.outcome = judge(in, v, told.stamp_wall_ns, &s);
+    told.verdict = told.outcome == TAPE_REFUSED
+                       ? atomic_load_explicit(&in->verdict, memory_order_relaxed)
+                       : (int)v;
+    told.form =
+        v == CODEC_UNPARSABLE || v == CODEC_TOO_LARGE ? TAPE_UNDECODABLE : TAPE_JOINTS;
+    if (told.outcome == TAPE_ACCEPTED) {
+        told.joint_sample = s.number;
+        told.capture_ns = s.capture_ns;
     }
-    if (place_in_time(in, stamp_wall_ns, &s) && makes_sense(in, &s))
-        accept(in, &s);
+    tape_input(in->board->tape, &told, data, size);
 }
 
 void intake_wall_set(struct intake *in, int64_t by_ns, ns_t now)
 {
+    struct tape_input told = {.at_ns = now,
+                              .kind = TAPE_WALL_SET,
+                              .armed = atomic_load(&in->board->armed),
+                              .outcome = TAPE_NONE,
+                              .by_ns = by_ns};
+
     codec_stamp_wall_set(&in->stamp, by_ns, now);
+    tape_input(in->board->tape, &told, NULL, 0);
 }
 
 void intake_publish(struct intake *in)

@@ -33,7 +33,8 @@ struct intake_config {
 struct intake;
 
 // plain. names (joints) are copied; the board is the caller's. Writes board->joint_mark,
-// joints and history; reads board->armed. 0 or -errno.
+// joints and history; reads board->armed, once per message. What becomes of each message is put
+// on board->tape (tape.h), if there is one. 0 or -errno.
 int intake_new(struct intake **out, const struct intake_config *cfg,
                const char *const *names, struct board *board);
 void intake_free(struct intake *in); // plain; NULL is fine
@@ -45,10 +46,10 @@ void intake_free(struct intake *in); // plain; NULL is fine
 //   out of order   older than the one before: counted, and as if it had not come
 //   accepted       all else; clock_jumps counts those whose stamp is 50 … 500 ms off
 void intake_joints(struct intake *in, const void *data, size_t size, ns_t now);
-// io. A message refused unread (several parts).
-void intake_refuse(struct intake *in, enum codec_verdict why, const char *text);
+// io. A message refused unread (several parts), received at `now`.
+void intake_refuse(struct intake *in, enum codec_verdict why, const char *text, ns_t now);
 // io. The local wall clock was set by by_ns (wall.h): a driver on this machine follows
-// it.
+// it. Tells the tape, for the cameras as well: call it first.
 void intake_wall_set(struct intake *in, int64_t by_ns, ns_t now);
 // io. After a drain: the newest sample and the history to the board, if there is a new
 // one; mark.received counts the accepted, after them.

@@ -13,6 +13,8 @@
 
 static int under_journal;
 static _Atomic unsigned lost; // lines since the last one that got out
+static void (*_Atomic also)(void *arg, enum log_level level, const char *text);
+static void *_Atomic also_arg;
 
 // The variable is inherited by everything a desktop starts: only if it names our very stderr
 // (device:inode) is the journal on the other side.
@@ -58,6 +60,7 @@ static void stamp(char *out, size_t size, enum log_level level)
 void log_line(enum log_level level, const char *format, ...)
 {
     char text[1024], before[32], line[1200];
+    void (*fn)(void *arg, enum log_level level, const char *text);
     unsigned missing;
     va_list ap;
 
@@ -67,6 +70,8 @@ void log_line(enum log_level level, const char *format, ...)
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
+    if ((fn = atomic_load(&also)) != NULL)
+        fn(atomic_load(&also_arg), level, text);
     stamp(before, sizeof before, level);
     missing = atomic_exchange(&lost, 0);
     if (missing > 0)
@@ -76,4 +81,10 @@ void log_line(enum log_level level, const char *format, ...)
         snprintf(line, sizeof line, "%s%s\n", before, text);
     if (!put(line))
         atomic_fetch_add(&lost, missing + 1);
+}
+
+void log_also(void (*fn)(void *arg, enum log_level level, const char *text), void *arg)
+{
+    atomic_store(&also_arg, arg);
+    atomic_store(&also, fn);
 }

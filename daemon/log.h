@@ -14,4 +14,9 @@ void log_init(void);
 void log_line(enum log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+// plain. Each line also goes to fn, whole and without its time, by the thread that says it; fn must
+// not call log_line. NULL ends that, but for a line that is being said. Once set, arg stays: to have
+// another, end it first and wait for all who say lines.
+void log_also(void (*fn)(void *arg, enum log_level level, const char *text), void *arg);
+
 #endif

@@ -19,7 +19,9 @@ const char *logbook_path(const struct logbook *b, int file);
 struct mcap_reader *logbook_reader(const struct logbook *b, int file);
 // Of the metadata record "actd"; NULL = it has no such key. Keys: version, exe_sha256, compiler,
 // instance, run_id, config_file, config (text), cpu, blas_core, mxcsr, base_ns (log time minus
-// CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz, rows, keyframe_build.
+// CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz, rows, keyframe_build,
+// policy_hz, action_steps, ensemble_coeff (of the policy that the loop was configured for), sizes (that
+// frames must have, one a line).
 const char *logbook_fact(const struct logbook *b, const char *key);
 int64_t logbook_base_ns(const struct logbook *b); // 0 when the log is not ours
 bool logbook_ours(const struct logbook *b); // written by actd: has the metadata "actd"

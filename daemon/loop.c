@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "daemon/blind.h"
+#include "daemon/keyframe.h"
 #include "daemon/loop_impl.h"
 
 #define AS_REQUEST(r) ((uint64_t)(r) << LADDER_REQUEST_SHIFT)
@@ -17,43 +17,7 @@ static_assert(AS_REQUEST(BOARD_ESTOP) == LADDER_C_REQ_ESTOP, "in this order");
 static_assert(AS_REQUEST(BOARD_RESET) == LADDER_C_REQ_RESET, "in this order");
 static_assert(AS_REQUEST(BOARD_HOME) == LADDER_C_REQ_HOME, "in this order");
 
-// ---- inputs ----------------------------------------------------------------------------------
-
-static void take_joints(struct loop *l)
-{
-    struct joint_sample s;
-
-    // A read that lost three races against the writer keeps the sample before.
-    if (slot_read(&l->board->joints, &s) == 0 || s.n != l->cfg.joints)
-        return;
-    for (int i = 0; i < s.n; i++)
-        if (!isfinite(s.pos[i]))
-            return; // the codec refuses these; an arm is not moved on trust
-    l->joints = s;
-    l->joints_seen = true;
-}
-
-static void judge_chunk(struct loop *l, enum chunk_verdict v, ns_t latency_ns,
-                        uint64_t tick)
-{
-    if (v == CHUNK_USED)
-        memset(l->bad_chunks, 0, sizeof l->bad_chunks);
-    else
-        l->bad_chunks[v]++;
-    if (v == CHUNK_USED || v == CHUNK_LATE)
-        budget_add(&l->budget[BOARD_CHUNK], latency_ns, tick);
-    l->report.chunks_seen++;
-}
-
-static void take_chunks(struct loop *l, uint64_t tick, ns_t now)
-{
-    const struct chunk *c;
-
-    while ((c = ring_peek(&l->board->chunks)) != NULL) {
-        judge_chunk(l, chunks_push(l->chunks, c, now), now - c->anchor_ns, tick);
-        ring_release(&l->board->chunks);
-    }
-}
+// ---- what is wanted -------------------------------------------------------------------------
 
 // 0, or why this target can not be followed; *joint is the one to blame.
 static int judge_target(const struct loop *l, int *joint)
@@ -95,17 +59,14 @@ static void look(struct loop *l, ns_t now)
         l->report.refused_vectors++;
 }
 
-static void take_inputs(struct loop *l, uint64_t tick, ns_t now)
+static void take_inputs(struct loop *l, uint64_t tick, ns_t now, ns_t lateness_ns)
 {
-    take_joints(l);
-    take_chunks(l, tick, now);
-    l->asked = atomic_exchange_explicit(&l->board->requests, 0, memory_order_acq_rel);
-    l->requests = AS_REQUEST(l->asked);
+    loop_inputs(l, tick, now, lateness_ns);
+    l->requests = AS_REQUEST(l->in.requests);
     if (!l->cfg.has_home)
         l->requests &= ~LADDER_C_REQ_HOME;
     if (BLIND(BLIND_REQUESTS))
         l->requests &= LADDER_C_REQ_ARM;
-    l->stalls = atomic_load_explicit(&l->board->stalls, memory_order_acquire);
     tell_commanded(l);
     look(l, now);
 }
@@ -237,26 +198,47 @@ static void count_tick(struct loop *l, uint64_t tick, ns_t now, ns_t lateness_ns
     l->report.tick = tick;
     l->last_tick = tick;
     l->last_now_ns = now;
-    l->stalls_known = l->stalls;
+    l->stalls_known = l->in.stalls;
     l->ran = true;
     atomic_store_explicit(&l->board->ticks, l->report.ticks_run, memory_order_release);
 }
 
+// True when one is on its way.
+static bool command(struct loop *l, ns_t now, ns_t (*clock)(void))
+{
+    if (!loop_make_command(l, now)) {
+        l->in.room = true; // nobody asked
+        return false;
+    }
+    l->in.made_ns = clock();
+    return loop_publish(l);
+}
+
+// The clock is read when a command was made, when all but the reports is done, and when they are:
+// in this order, and no more often, so that a replay can hand the times out.
 void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
                ns_t (*clock)(void))
 {
-    ns_t deadline = now_ns - lateness_ns + l->period_ns; // when the next tick is due
-    bool published = false;
+    bool published;
     ns_t worked;
 
-    take_inputs(l, tick, now_ns);
+    if (tape_on(l->board->tape))
+        keyframe_loop(l, l->board->tape, tick, now_ns);
+    take_inputs(l, tick, now_ns, lateness_ns);
     decide(l, tick, now_ns);
-    if (loop_make_command(l, now_ns))
-        published = loop_publish(l, tick, clock(), deadline, lateness_ns);
+    published = command(l, now_ns, clock);
     count_tick(l, tick, now_ns, lateness_ns);
+    l->in.reported_ns = clock();
+    loop_report_tick(l, now_ns, published);
+    if (tape_on(l->board->tape))
+        loop_record(l, published);
     worked = clock() - now_ns;
-    loop_report_tick(l, now_ns, lateness_ns, worked, published);
-    budget_add(&l->budget[BOARD_TICK], clock() - now_ns, tick);
+    loop_worked(l, worked > 0 ? worked : 0);
+}
+
+void loop_worked(struct loop *l, ns_t work_ns)
+{
+    l->last_work_ns = work_ns;
 }
 
 const struct loop_report *loop_last(const struct loop *l)

@@ -61,9 +61,13 @@ void loop_free(struct loop *l);
 //   tick         number of this tick; a jump by more than one means skipped ticks
 //   now_ns       when the tick woke (virtual or real)
 //   lateness_ns  now minus its deadline
-//   clock        read for the margin and the tick's own time: clock_now_ns, or a test's own
+//   clock        read for the margin and the tick's own time: clock_now_ns, or a test's own. Once
+//                when a command was made, once before the reports, once after them
 void loop_tick(struct loop *l, uint64_t tick, ns_t now_ns, ns_t lateness_ns,
                ns_t (*clock)(void));
+// rt. What the tick before took, its reports included, an input of the next one: a replay sets it
+// between the two. < 0 = there was none.
+void loop_worked(struct loop *l, ns_t work_ns);
 
 // What the loop said last. For tests and for the owner of the loop between ticks.
 const struct loop_report *loop_last(const struct loop *l);

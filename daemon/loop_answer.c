@@ -57,7 +57,7 @@ static enum ladder_reason in_the_way(const struct loop *l, struct culprit *who)
     uint64_t there = l->faults.latched & l->faults.active;
 
     *who = nobody();
-    if ((l->asked & BOARD_HOME) && !l->cfg.has_home)
+    if ((l->in.requests & BOARD_HOME) && !l->cfg.has_home)
         return REASON_UNREACHABLE; // there is no place to go to
     if (cause == REASON_NONE && (l->conditions & LADDER_C_LATCHED) && there != 0)
         cause = (enum ladder_reason)__builtin_ctzll(there);
@@ -77,14 +77,14 @@ void loop_answer(struct loop *l, uint64_t tick, enum ladder_state from)
     struct loop_answer *a = &l->report.answer;
     struct culprit who = nobody();
 
-    if (l->asked == 0)
+    if (l->in.requests == 0)
         return;
     a->number++;
     a->tick = tick;
-    a->requests = l->asked;
+    a->requests = l->in.requests;
     a->from = from;
     a->to = l->state;
-    a->cause = all_granted(l->asked, l->state) ? REASON_NONE : in_the_way(l, &who);
+    a->cause = all_granted(l->in.requests, l->state) ? REASON_NONE : in_the_way(l, &who);
     a->index = who.index;
     a->value = who.value;
 }

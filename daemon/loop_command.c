@@ -145,7 +145,7 @@ static void fill(struct loop *l, const struct guard_result *r, ns_t now)
     c->reason = l->reason;
     c->ttl_ns = l->cfg.ttl_ns;
     c->joint_age_ns = age(l->joints.capture_ns, now);
-    c->stalls = l->stalls;
+    c->stalls = l->in.stalls;
     if (goal == l->target.pos) {
         c->frame_age_ns = age(l->target.oldest_ns, now);
         c->chunk_id = l->target.newest_id;
@@ -172,12 +172,10 @@ static bool pass_gate(struct loop *l)
 // next step is from the one before.
 static void find_lost(struct loop *l)
 {
-    uint64_t lost = atomic_load_explicit(&l->board->lost_command, memory_order_acquire);
-
-    if (lost == l->lost)
+    if (l->in.lost_command == l->lost)
         return;
-    l->lost = lost;
-    if (lost == l->report.commands)
+    l->lost = l->in.lost_command;
+    if (l->lost == l->report.commands)
         l->guard = l->sent = l->left;
 }
 
@@ -187,33 +185,36 @@ bool loop_make_command(struct loop *l, ns_t now)
     struct guard_result r;
 
     l->gate = GATE_PASSED;
+    l->filled = false;
     if (!l->joints_seen || (!l->armed_before && (l->outside || l->stale))) {
         l->held = false;
         return false;
     }
+    loop_sample_output(l);
     find_lost(l);
     if (idle(l))
         hold(l);
     move(l, &r);
     fill(l, &r, now);
+    l->filled = true;
     return pass_gate(l);
 }
 
 // True when it is on its way.
-bool loop_publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline, ns_t lateness)
+bool loop_publish(struct loop *l)
 {
     static const uint64_t one = 1;
+    const struct tick_inputs *in = &l->in;
     struct command *c = &l->command;
 
     c->sequence = l->report.commands + 1;
-    c->tick = tick;
-    c->made_ns = done;
-    c->margin_ns = deadline - done;
-    c->lateness_ns = lateness;
+    c->tick = in->tick;
+    c->made_ns = in->made_ns;
+    c->margin_ns = in->now_ns - in->lateness_ns + l->period_ns - in->made_ns;
+    c->lateness_ns = in->lateness_ns;
     // One at a time: of several that wait only the newest could leave, and the step to it would
     // be as long as all of theirs. The next one is from the last that was handed over.
-    if ((!ring_empty(&l->board->commands) && !BLIND(BLIND_OUTBOX_NEWEST)) ||
-        !ring_push(&l->board->commands, c)) {
+    if (!in->room || !ring_push(&l->board->commands, c)) {
         l->guard = l->sent;
         l->report.commands_dropped++;
         return false;
@@ -221,7 +222,7 @@ bool loop_publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline, ns_t 
     l->report.commands++;
     l->left = l->sent;
     l->sent = l->guard;
-    budget_add(&l->budget[BOARD_SENSOR], done - l->joints.capture_ns, tick);
+    budget_add(&l->budget[BOARD_SENSOR], in->made_ns - l->joints.capture_ns, in->tick);
     // Full (2^64 - 2 unread wake-ups) is the only refusal, and then the bus is awake anyway.
     (void)!write(l->board->command_fd, &one, sizeof one);
     return true;

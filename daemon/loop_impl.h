@@ -6,6 +6,8 @@
 
 #include "daemon/gate.h"
 #include "daemon/loop.h"
+#include "daemon/tape.h"
+#include "daemon/tick.h"
 
 #define LOOP_LIMIT_SLACK \
     0.002 // rad: a joint may rest this far beyond its limit, as measured
@@ -31,26 +33,32 @@ struct culprit { // see loop_event
 };
 
 struct loop {
+    // What it was made with.
     struct loop_config cfg;
     struct board *board;
     ns_t period_ns;
     struct chunks *chunks;
+
+    // Of this tick.
+    struct tick_inputs in;
+    uint64_t requests;          // those of in.requests that count, as LADDER_C_ bits
+    struct chunk_target target; // what the policy wants, if target_rc is 0
+    int target_rc;
+    int target_joint; // which one is wrong, when target_rc is -EDOM or -ERANGE
+    struct culprit suspect[LADDER_REASONS]; // by reason
+    uint64_t conditions;
+    bool filled; // command is of this tick, whether it passed the gate or not
+    struct tick_record record;
+
+    // What the loop remembers, from here to the end (keyframe_loop.c). What goes from one tick to
+    // the next and lies elsewhere is lost in a replay that begins in between.
     struct guard guard;
     struct guard sent; // as it was with the last command that was handed over,
     struct guard left; // and with the one before, which has certainly left
     uint64_t lost;     // sequence of the last one that was found not to have left
-
-    // Inputs of this tick.
     bool joints_seen;
     struct joint_sample joints; // newest
-    uint32_t asked;             // board_request bits, and
-    uint64_t requests;          // those of them that count, as LADDER_C_ bits
-    uint32_t stalls;            // the board's
-    struct chunk_target target; // what the policy wants, if target_rc is 0
-    int target_rc;
-    int target_joint; // which one is wrong, when target_rc is -EDOM or -ERANGE
-
-    // What the loop remembers.
+    ns_t last_work_ns;          // of the tick before; < 0 = none
     enum ladder_state state;
     enum ladder_reason reason;
     bool armed_before;      // since start: the idle pose is then the last commanded one
@@ -66,21 +74,29 @@ struct loop {
     bool degraded, live; // live: fit for an inference
     bool outside, stale; // the measured pose is outside the limits; is too old to be true
     ns_t hold_since_ns, approach_since_ns;
-    int fresh;                              // ticks in a row
-    int following[ACTD_MAX_JOINTS];         // half ticks above the bound
-    int bad_chunks[CHUNK_VERDICTS];         // in a row, by verdict
-    int not_finite, out_of_range;           // targets in a row
-    struct culprit suspect[LADDER_REASONS]; // by reason, in this tick
-    struct culprit culprit; // behind `reason`, as it was when that came up
-    bool ran;               // at least one tick
+    int fresh;                      // ticks in a row
+    int following[ACTD_MAX_JOINTS]; // half ticks above the bound
+    int bad_chunks[CHUNK_VERDICTS]; // in a row, by verdict
+    int not_finite, out_of_range;   // targets in a row
+    struct culprit culprit;         // behind `reason`, as it was when that came up
+    bool ran;                       // at least one tick
     uint64_t last_tick;
     ns_t last_now_ns;
     uint32_t stalls_known; // as of the last tick
-    uint64_t conditions;   // of this tick
-
     struct command command;
     struct loop_report report;
 };
+
+// loop_inputs.c, rt. Samples the board into l->in, once per tick: nothing else of the loop looks at
+// it, but for loop_sample_output. Takes joints, chunks and requests.
+void loop_inputs(struct loop *l, uint64_t tick, ns_t now, ns_t lateness);
+// The same for what concerns the command that is about to be made: has the bus had the one before,
+// and did it leave? In this order, since the bus tells the other way round: a ring that is seen
+// empty has told all.
+void loop_sample_output(struct loop *l);
+
+// loop_record.c, rt. The tick as it was, to the tape. Only while that is on.
+void loop_record(struct loop *l, bool published);
 
 // loop_command.c, all rt. The pose that the arm goes to in this tick, NULL when it is to rest.
 const double *loop_goal(const struct loop *l);
@@ -91,7 +107,7 @@ void loop_start(struct loop *l);
 // Fills l->command. False when nothing may be published in this tick.
 bool loop_make_command(struct loop *l, ns_t now);
 // Hands it over. False when it can not leave: then it was never made.
-bool loop_publish(struct loop *l, uint64_t tick, ns_t done, ns_t deadline, ns_t lateness);
+bool loop_publish(struct loop *l);
 
 // loop_streams.c: of joint states and cameras, for loop_conditions; sets degraded, outside, stale. rt.
 uint64_t loop_streams(struct loop *l, ns_t now);
@@ -106,8 +122,7 @@ uint64_t loop_conditions(struct loop *l, ns_t now);
 void loop_answer(struct loop *l, uint64_t tick, enum ladder_state from);
 
 // loop_report.c: what is told of this tick, to the board and to the black box. rt.
-void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
-                      bool published);
+void loop_report_tick(struct loop *l, ns_t now, bool published);
 
 // The thread around loop_tick: loop_thread.c makes it and ends it.
 struct loop_thread {

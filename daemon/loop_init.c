@@ -76,6 +76,7 @@ int loop_new(struct loop **out, const struct loop_config *cfg, struct board *boa
     l->period_ns = clock_period_ns(cfg->control_hz);
     l->state = LADDER_INIT;
     l->reason = REASON_STARTING;
+    l->last_work_ns = -1;
     l->report.mode = l->state;
     l->report.reason = l->reason;
     for (int i = 0; i < ACTD_MAX_JOINTS; i++)

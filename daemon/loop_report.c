@@ -93,7 +93,7 @@ static void report(struct loop *l, ns_t now, bool published)
     report_chunk(l, now);
     report_joints(l, published);
     r->at_rest = guard_at_rest(&l->guard);
-    r->stalls = l->stalls;
+    r->stalls = l->in.stalls;
     r->faults = l->faults;
     report_seams(l);
     report_budgets(l);
@@ -132,8 +132,7 @@ static void record_ages(const struct loop *l, struct blackbox_record *b, ns_t no
     b->joint_number = l->joints.number;
     b->joint_age_ns = l->joints_seen ? now - l->joints.capture_ns : BLACKBOX_NO_AGE;
     for (int i = 0; i < l->cfg.n_cameras; i++) {
-        ns_t at =
-            atomic_load_explicit(&l->board->camera[i].received_ns, memory_order_relaxed);
+        ns_t at = l->in.camera[i].received_ns;
 
         b->camera_age_ns[i] = at != 0 ? now - at : BLACKBOX_NO_AGE;
     }
@@ -153,15 +152,14 @@ static enum ladder_reason evident(const struct loop *l)
                : REASON_NONE;
 }
 
-static void record(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
-                   bool published)
+static void record(struct loop *l, ns_t now, bool published)
 {
     struct blackbox_record *b = blackbox_tick(l->cfg.blackbox);
 
     b->tick = l->last_tick;
     b->now_ns = now;
-    b->lateness_ns = lateness_ns;
-    b->tick_ns = tick_ns;
+    b->lateness_ns = l->in.lateness_ns;
+    b->tick_ns = l->in.reported_ns - now;
     b->conditions = l->conditions;
     b->mode = l->state;
     b->reason = l->reason;
@@ -179,10 +177,9 @@ static void record(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
     blackbox_commit(l->cfg.blackbox, evident(l));
 }
 
-void loop_report_tick(struct loop *l, ns_t now, ns_t lateness_ns, ns_t tick_ns,
-                      bool published)
+void loop_report_tick(struct loop *l, ns_t now, bool published)
 {
     report(l, now, published);
     if (l->cfg.blackbox != NULL)
-        record(l, now, lateness_ns, tick_ns, published);
+        record(l, now, published);
 }

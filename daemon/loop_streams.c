@@ -89,17 +89,14 @@ static uint64_t watch_refused(struct loop *l)
         [REASON_JOINTS_JUMP] = LADDER_C_JOINTS_JUMP,
         [REASON_JOINTS_CLOCK] = LADDER_C_JOINTS_CLOCK,
     };
-    struct joints_mark *m = &l->board->joint_mark;
-    uint32_t n = atomic_load_explicit(&m->refused_in_a_row, memory_order_acquire);
-    int why = atomic_load_explicit(&m->refused_for, memory_order_relaxed);
+    int why = l->in.joints_refused_for;
 
-    if (n < LOOP_BAD_JOINTS || BLIND(BLIND_JOINTS_REFUSED))
+    if (l->in.joints_refused_in_a_row < LOOP_BAD_JOINTS || BLIND(BLIND_JOINTS_REFUSED))
         return 0;
     if (why < 0 || why >= LADDER_REASONS || bit[why] == 0)
         return LADDER_C_JOINTS_INVALID;
-    loop_suspect(l, (enum ladder_reason)why,
-                 atomic_load_explicit(&m->refused_joint, memory_order_relaxed),
-                 atomic_load_explicit(&m->refused_value, memory_order_relaxed));
+    loop_suspect(l, (enum ladder_reason)why, l->in.joints_refused_joint,
+                 l->in.joints_refused_value);
     return bit[why];
 }
 
@@ -108,7 +105,7 @@ static uint64_t watch_joints(struct loop *l, ns_t now)
     uint64_t c = watch_refused(l);
 
     l->degraded = false;
-    if (atomic_load_explicit(&l->board->joint_mark.slow, memory_order_relaxed))
+    if (l->in.joints_slow)
         c |= LADDER_C_JOINTS_SLOW;
     if (!l->joints_seen)
         return c | LADDER_C_JOINTS_MISSING;
@@ -123,14 +120,13 @@ static uint64_t watch_joints(struct loop *l, ns_t now)
 // In a row, as far as frames were decoded at all.
 static bool corrupt(const struct loop *l, int camera)
 {
-    return atomic_load_explicit(&l->board->camera[camera].corrupt_in_a_row,
-                                memory_order_relaxed) >= BOARD_CORRUPT &&
+    return l->in.camera[camera].corrupt_in_a_row >= BOARD_CORRUPT &&
            !BLIND(BLIND_CAMERA_CORRUPT);
 }
 
 static uint64_t judge_age(const struct loop *l, int camera, ns_t age)
 {
-    const struct camera_mark *m = &l->board->camera[camera];
+    const struct tick_camera *m = &l->in.camera[camera];
     struct loop_bounds bound = loop_camera_bounds(l->cfg.camera_period_ns[camera]);
     uint64_t c = 0;
 
@@ -140,7 +136,7 @@ static uint64_t judge_age(const struct loop *l, int camera, ns_t age)
         c |= LADDER_C_CAMERA_LATE;
     if (age <= bound.stop)
         return c;
-    if (atomic_load_explicit(&m->refused_in_a_row, memory_order_relaxed) > 0)
+    if (m->refused_in_a_row > 0)
         c |= LADDER_C_CAMERA_INVALID;
     return c | LADDER_C_CAMERA_STALE;
 }
@@ -148,33 +144,31 @@ static uint64_t judge_age(const struct loop *l, int camera, ns_t age)
 // The same picture again and again: as late at once, as stale after as long as that takes.
 static uint64_t judge_content(const struct loop *l, int camera, ns_t now)
 {
-    const struct camera_mark *m = &l->board->camera[camera];
-    ns_t changed = atomic_load_explicit(&m->changed_ns, memory_order_relaxed);
+    const struct tick_camera *m = &l->in.camera[camera];
     ns_t stop = loop_camera_bounds(l->cfg.camera_period_ns[camera]).stop;
 
-    if (atomic_load_explicit(&m->same_in_a_row, memory_order_relaxed) < BOARD_STUCK ||
-        BLIND(BLIND_CAMERA_FROZEN))
+    if (m->same_in_a_row < BOARD_STUCK || BLIND(BLIND_CAMERA_FROZEN))
         return 0;
     if (!l->cfg.frozen_stops[camera])
         return l->cfg.frozen_warns[camera] ? LADDER_C_CAMERA_SAME : 0;
-    if (now - changed > stop)
+    if (now - m->changed_ns > stop)
         return LADDER_C_CAMERA_STUCK | LADDER_C_CAMERA_FROZEN;
     return LADDER_C_CAMERA_STUCK;
 }
 
 static uint64_t judge_camera(struct loop *l, int camera, ns_t now)
 {
-    const struct camera_mark *m = &l->board->camera[camera];
-    ns_t at = atomic_load_explicit(&m->received_ns, memory_order_acquire);
+    const struct tick_camera *m = &l->in.camera[camera];
+    ns_t at = m->received_ns;
     uint64_t c = judge_content(l, camera, now);
 
-    if (atomic_load_explicit(&m->slow, memory_order_relaxed))
+    if (m->slow)
         c |= LADDER_C_CAMERA_SLOW;
     if (corrupt(l, camera))
         c |= LADDER_C_CAMERA_CORRUPT;
     if (at != 0)
         return c | judge_age(l, camera, now - at);
-    if (atomic_load_explicit(&m->refused_in_a_row, memory_order_relaxed) > 0)
+    if (m->refused_in_a_row > 0)
         c |= LADDER_C_CAMERA_INVALID;
     return c | LADDER_C_CAMERA_MISSING;
 }
@@ -183,8 +177,8 @@ static uint64_t judge_camera(struct loop *l, int camera, ns_t now)
 static void suspect_camera(struct loop *l, int camera, uint64_t one, uint64_t before,
                            ns_t now)
 {
-    const struct camera_mark *m = &l->board->camera[camera];
-    ns_t at = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
+    const struct tick_camera *m = &l->in.camera[camera];
+    ns_t at = m->received_ns;
 
     for (int i = 0; i < ladder_faults; i++)
         if ((one & ladder_fault[i].condition) &&

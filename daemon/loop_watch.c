@@ -51,21 +51,18 @@ static bool wanted(const struct loop *l)
 // No rows for now, and what is known of why.
 static uint64_t watch_rows(const struct loop *l)
 {
-    const struct board *b = l->board;
     // A policy whose chunks come, and are refused, is not slow.
     bool refused = l->bad_chunks[CHUNK_OUT_OF_ORDER] + l->bad_chunks[CHUNK_WRONG_SHAPE] +
                        l->bad_chunks[CHUNK_NOT_FINITE] +
                        l->bad_chunks[CHUNK_OUT_OF_RANGE] >
                    0;
-    bool inferring =
-        atomic_load_explicit(&b->inferring_since_ns, memory_order_relaxed) != 0;
     uint64_t c = l->target_rc == -ESTALE ? LADDER_C_CHUNK_TOO_OLD : LADDER_C_NO_CHUNK;
 
     if (l->target_rc != -ENODATA && l->target_rc != -ESTALE)
         return 0;
-    if (l->state != LADDER_APPROACH && inferring && !refused)
+    if (l->state != LADDER_APPROACH && l->in.inferring && !refused)
         c |= LADDER_C_POLICY_SLOW;
-    if (atomic_load_explicit(&b->starved, memory_order_relaxed) == BOARD_SKEW)
+    if (l->in.starved == BOARD_SKEW)
         c |= LADDER_C_CAMERA_SKEW;
     return c;
 }
@@ -93,14 +90,13 @@ static uint64_t watch_targets(struct loop *l)
 
 static uint64_t watch_policy(struct loop *l)
 {
-    uint32_t failed =
-        atomic_load_explicit(&l->board->policy_failures, memory_order_relaxed);
     uint64_t c = 0;
 
     if (BLIND(BLIND_POLICY))
         return 0;
     c = watch_targets(l);
-    if (failed >= LOOP_FAILURES || l->bad_chunks[CHUNK_WRONG_SHAPE] >= LOOP_BAD_CHUNKS)
+    if (l->in.policy_failures >= LOOP_FAILURES ||
+        l->bad_chunks[CHUNK_WRONG_SHAPE] >= LOOP_BAD_CHUNKS)
         c |= LADDER_C_POLICY_FAILED;
     if (l->bad_chunks[CHUNK_NOT_FINITE] >= LOOP_BAD_CHUNKS)
         c |= LADDER_C_NOT_FINITE_AGAIN;
@@ -176,7 +172,7 @@ static uint64_t watch_self(struct loop *l, ns_t now)
 
     if (l->ran && now - l->last_now_ns > l->cfg.tick_gap_ns && !BLIND(BLIND_TICK_GAP))
         c |= LADDER_C_TICK_GAP;
-    if (l->stalls != l->stalls_known && !BLIND(BLIND_STALLS))
+    if (l->in.stalls != l->stalls_known && !BLIND(BLIND_STALLS))
         c |= LADDER_C_STALLED;
     if (l->gate != GATE_PASSED) {
         c |= LADDER_C_GATE;
@@ -210,17 +206,16 @@ uint64_t loop_conditions(struct loop *l, ns_t now)
     const uint64_t away = LADDER_C_JOINTS_MISSING | LADDER_C_JOINTS_LATE |
                           LADDER_C_CAMERA_MISSING | LADDER_C_CAMERA_LATE |
                           LADDER_C_CAMERA_STUCK;
-    bool started = atomic_load_explicit(&l->board->started, memory_order_acquire);
 
     for (int i = 0; i < LADDER_REASONS; i++)
         l->suspect[i] = (struct culprit){-1, 0};
     uint64_t c = loop_streams(l, now);
 
-    l->live = started && !(c & away);
+    l->live = l->in.started && !(c & away);
     l->fresh = l->live && !l->degraded ? l->fresh + (l->fresh < l->cfg.fresh_ticks) : 0;
     l->degraded =
         l->degraded || (c & (LADDER_C_CAMERA_LATE | LADDER_C_CAMERA_STUCK)) != 0;
-    if (started)
+    if (l->in.started)
         c |= LADDER_C_STARTED;
     if (l->live && l->fresh >= l->cfg.fresh_ticks)
         c |= LADDER_C_STREAMS_FRESH;

@@ -1,4 +1,4 @@
-// actd: one program, five commands. What each does is in the file of its name.
+// actd: one program, several commands. What each does is in the file of its name.
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "daemon/blas_env.h"
+#include "daemon/bridge.h"
 #include "daemon/check.h"
 #include "daemon/golden.h"
 #include "daemon/init.h"
 #include "daemon/inspect.h"
+#include "daemon/log_tool.h"
+#include "daemon/replay.h"
 #include "daemon/run.h"
 
 #ifndef ACTD_VERSION
@@ -32,6 +35,9 @@ static const char help[] =
     "  check -c robot.yaml       load all as run would, print every resolved fact\n"
     "  check --system            what on this PC would hurt, and what mends it\n"
     "  run -c robot.yaml --arm   drive the robot (without --arm or --home: watch)\n"
+    "  log info|recover|cut|cat  what is in a recording, and getting it out\n"
+    "  replay USE LOG...         a recording once more: verify, what-if, eval, publish, report\n"
+    "  bridge plotjuggler        a running daemon's streams, sent on to PlotJuggler\n"
     "\n"
     "`actd COMMAND --help` says more; the manual is `man actd`; `actd --version`.\n";
 
@@ -146,7 +152,10 @@ static const struct {
                 {"check", check_command},
                 {"init", init_main},
                 {"inspect", inspect_main},
-                {"golden", golden_main}};
+                {"golden", golden_main},
+                {"log", log_main},
+                {"replay", replay_main},
+                {"bridge", bridge_main}};
 
 // Started with `2>&-`, the next file opened would be number 2, and log lines would be written
 // into a socket or the lock file.

@@ -3,7 +3,7 @@
 // each followed by its MessageIndex records. All numbers are little-endian.
 //
 //   mcap_build.c   one chunk: messages in, its records as bytes out      (mcap_build.h)
-//   mcap_write.c   one file around them                                  (mcap_write.h)
+//   mcap_write.c   one file around them; mcap_write_end.c ends it        (mcap_write.h)
 //   mcap_read.c    a file as it is, by index or from its beginning       (mcap_read.h)
 //   mcap_recover.c what can be saved of a damaged one                    (mcap_recover.h)
 //

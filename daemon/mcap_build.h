@@ -1,5 +1,5 @@
 // mcap_build: one chunk. Messages go in; out come the bytes of the Chunk record and of its
-// MessageIndex records in one piece, to be written with one writev. Knows no file.
+// MessageIndex records in one piece, to be written with one writev. Knows no file. All plain.
 #ifndef ACTD_MCAP_BUILD_H
 #define ACTD_MCAP_BUILD_H
 
@@ -32,7 +32,7 @@ struct mcap_chunk_facts {
     } * channel;               // the chunk's own, until it is freed
 };
 
-struct mcap_chunk { // finished; one allocation, mcap_chunk_free's
+struct mcap_chunk { // finished; mcap_chunk_free's
     struct mcap_chunk_facts facts;
     size_t n;
     unsigned char *bytes; // Chunk record, then its MessageIndex records

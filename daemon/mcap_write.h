@@ -1,5 +1,6 @@
 // mcap_write: one file. Bytes go where the caller says; a failed write leaves the file's own count
-// at the last good record, so that the caller can cut it there and go on, or give it up.
+// at the last good record, so that the caller can cut it there and go on, or give it up. The same
+// holds when memory ends. All plain.
 #ifndef ACTD_MCAP_WRITE_H
 #define ACTD_MCAP_WRITE_H
 
@@ -24,7 +25,9 @@ struct mcap_writer_options {
 // Writes magic and Header. 0 or -errno.
 int mcap_writer_new(struct mcap_writer **out, const struct mcap_writer_options *opt);
 void mcap_writer_free(struct mcap_writer *w); // ends nothing; NULL is fine
-// Remembered for the summary. `loose`: also written here, outside of any chunk.
+// Remembered for the summary. `loose`: also written here, outside of any chunk. Said again it is
+// fine, as another one of this id it is -EINVAL; so are a channel whose schema was not said, and a
+// message or chunk of a channel that was not.
 int mcap_writer_schema(struct mcap_writer *w, const struct mcap_schema *s, bool loose);
 int mcap_writer_channel(struct mcap_writer *w, const struct mcap_channel *c, bool loose);
 int mcap_writer_message(struct mcap_writer *w, const struct mcap_message *m); // loose
@@ -34,7 +37,8 @@ int mcap_writer_metadata(struct mcap_writer *w, const char *name,
 int mcap_writer_attachment(struct mcap_writer *w, uint64_t log_ns, uint64_t create_ns,
                            const char *name, const char *media_type, const void *data,
                            size_t size);
-// DataEnd, summary, Footer, magic. Then only mcap_writer_free.
+// DataEnd, summary, Footer, magic, in one write. Then only mcap_writer_free; after a failure it may
+// be tried again.
 int mcap_writer_finish(struct mcap_writer *w);
 uint64_t mcap_writer_bytes(const struct mcap_writer *w); // written well
 uint64_t mcap_writer_messages(const struct mcap_writer *w);

@@ -88,6 +88,7 @@ size_t metrics_write(const Actd__V1__Status *m, char *out, size_t size)
     metrics_joints(&t, m);
     metrics_chunk(&t, m);
     metrics_policy(&t, m);
+    metrics_record(&t, m);
     if (t.full)
         t.n = 0;
     out[t.n] = '\0';

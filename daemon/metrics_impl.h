@@ -53,5 +53,7 @@ void metrics_drops(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_joints(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_chunk(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_policy(struct metrics_text *t, const Actd__V1__Status *m);
+// metrics_record.c. Nothing where nothing can be recorded.
+void metrics_record(struct metrics_text *t, const Actd__V1__Status *m);
 
 #endif

@@ -9,7 +9,8 @@
 #define RECORD_TICK_MAX  16384 // bytes; 32 joints, 16 cameras: 4 k
 #define RECORD_INPUT_MAX 256
 
-// Each returns the bytes written, 0 when they do not fit.
+// Each returns the bytes written, 0 when they do not fit (or counts are beyond what there can be).
+// None allocates. Bytes of a text that are no UTF-8 become '?': readers refuse the message otherwise.
 size_t record_tick(const struct tick_record *r, void *out, size_t capacity);
 size_t record_input(const struct tape_input *in, void *out, size_t capacity);
 size_t record_chunk(const struct tape_chunk *c, const float *row /* (rows, joints) */,

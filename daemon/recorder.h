@@ -35,6 +35,11 @@ struct recorder_facts { // that every file says in its metadata "actd"; copied
     int cameras;
     double control_hz;
     int rows; // of a chunk that the loop may be given
+    // Of the policy that the loop was configured for: its rate, and what its checkpoint says.
+    double policy_hz;
+    int action_steps;      // 0 = nothing
+    double ensemble_coeff; // NAN = nothing
+    const char *sizes;     // that frames must have, by camera, one a line: "640x480", "any"
 };
 
 // The disk, as far as a test wants to be it. NULL = the real thing.

@@ -24,6 +24,7 @@
 
 struct replay_options {
     bool no_policy;          // take the chunks as they were recorded
+    bool strict;             // a policy that is not there, or another one, is an error
     const char *policy_root; // look for policies here before the directory they came from
     double
         tolerance_rad; // < 0: bits. 0: by build (same program and BLAS core: bits, else 1e-5)
@@ -37,6 +38,8 @@ struct replay_options {
                  const struct tick_record *now);
     void (*chunk)(void *arg, const struct tape_chunk *c, const float *then,
                   const float *now);
+    // Called now and then with the time of the log that is done; false: stop, -ECANCELED.
+    bool (*going)(void *arg, ns_t covered_ns);
 };
 
 struct replay_difference { // the first one
@@ -48,14 +51,19 @@ struct replay_difference { // the first one
 
 struct replay_result {
     uint64_t ticks, inputs, chunks, commands; // compared
-    uint64_t chunks_taken;  // as recorded: their frames are not in the log, or no_policy
-    uint64_t ticks_skipped; // not comparable: before the first state, after a gap
-    uint64_t gaps, keyframes; // restored from
-    uint64_t differing[4];    // inputs, chunks, ticks, commands
-    double largest_rad;       // of all differing commands
+    uint64_t chunks_taken;   // as recorded: their frames are not in the log, or no_policy
+    uint64_t ticks_skipped;  // not comparable: before the first state, after a gap
+    uint64_t inputs_skipped; // likewise, or their bytes are not in the log
+    uint64_t commands_skipped; // likewise
+    uint64_t gaps, keyframes;  // in the ticks; that were gone on from
+    uint64_t unreadable;       // records, and places in the file
+    uint64_t differing[4];     // inputs, chunks, ticks, commands
+    double largest_rad;        // of all differing commands
     struct replay_difference first;
     ns_t covered_ns, took_ns;
     bool bits; // bit equality was asked for
+    double tolerance_rad;
+    char note[400]; // what could not be done as asked, and why; "" = nothing
 };
 
 // 0: ran to the end of the log (look at result for differences); -errno with err.
@@ -76,6 +84,9 @@ struct replay_robot {
         int width, height; // camera_expect; 0 = any
     } camera[POLICY_MAX_CAMERAS];
     int rows; // of a chunk, at most
+    // Of what think makes, where that is not what was recorded; 0 = it is.
+    int think_rows;
+    ns_t think_step_ns;
     // Makes one chunk anew: image (by config camera, NULL where frame_ns is 0), joints of the
     // sample. row (rows, joints) is to fill. 0, -ENOENT: take it as recorded, -errno with err. NULL:
     // all are taken as recorded.
@@ -92,5 +103,6 @@ int replay_run_robot(struct logbook *book, const struct replay_robot *robot,
 int replay_main(int argc, char **argv);
 int replay_eval_main(int argc, char **argv);    // replay_eval.c
 int replay_publish_main(int argc, char **argv); // replay_publish.c
+int replay_report_main(int argc, char **argv);  // report.c: LOG… -o out.html
 
 #endif

@@ -1,4 +1,4 @@
-// Order of start: read, load, lock, plumb, think, loop. Nothing moves at a start: the loop
+// Order of start: read, load, lock, record, plumb, think, loop. Nothing moves at a start: the loop
 // publishes the measured pose until somebody arms it, and a restart is always disarmed.
 #include "daemon/run.h"
 
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/run_impl.h"
+#include "daemon/ytree.h"
 
 int run_fail(struct daemon *d, int status)
 {
@@ -30,7 +31,9 @@ static int begin(struct daemon *d)
 
 static int read_files(struct daemon *d, const struct run_options *opt)
 {
-    if (config_load(&d->cfg, opt->config, &d->err))
+    size_t n;
+    if (ytree_read(&d->config_text, &n, opt->config, &d->err) ||
+        config_parse(&d->cfg, opt->config, d->config_text, n, &d->err))
         return run_fail(d, EX_CONFIG);
     if (d->cfg.control.cpu >= 0 && !rt_may_run_on(d->cfg.control.cpu)) {
         snprintf(d->err.text, sizeof d->err.text, RT_NO_CPU, d->cfg.control.cpu);
@@ -118,6 +121,7 @@ static int plumb(struct daemon *d)
                  strerror(-r));
         return run_fail(d, EX_OSERR);
     }
+    run_start_record(d);
     int priority = d->cfg.control.priority > 1 ? d->cfg.control.priority - 1 : 0;
     if (bus_start(&d->bus, &d->cfg, &d->board, d->camera, priority, &d->err))
         return run_fail(d, EX_UNAVAILABLE);
@@ -171,6 +175,7 @@ static void stop(struct daemon *d)
     if (d->publisher)
         bus_close(d->publisher);
     bus_stop(d->bus);
+    run_stop_record(d); // bus, worker, loop and all who say lines have ended
     loop_free(d->loop);
     blackbox_free(d->blackbox);
     for (int i = 0; i < POLICY_MAX_CAMERAS; i++)
@@ -183,6 +188,7 @@ static void stop(struct daemon *d)
         close(d->signals);
     if (d->awake >= 0)
         close(d->awake);
+    free(d->config_text);
 }
 
 static int watch(struct daemon *d, const struct run_options *opt)
@@ -200,6 +206,7 @@ static int watch(struct daemon *d, const struct run_options *opt)
         .dog = &d->dog,
         .alive_ns = &d->alive_ns,
         .blackbox = d->blackbox,
+        .recorder = d->recorder,
         .signals = d->signals,
         .arm = opt->arm,
         .home = opt->home,

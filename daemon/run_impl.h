@@ -2,6 +2,7 @@
 //
 //   run.c        the order of start and stop; files, policy, memory, sockets
 //   run_parts.c  the threads, one after the other
+//   run_record.c tape and recorder
 #ifndef ACTD_RUN_IMPL_H
 #define ACTD_RUN_IMPL_H
 
@@ -24,19 +25,24 @@
 #include "daemon/loop.h"
 #include "daemon/monitor.h"
 #include "daemon/process.h"
+#include "daemon/recorder.h"
 #include "daemon/rt.h"
 #include "daemon/status.h"
 #include "daemon/swap.h"
+#include "daemon/tape.h"
 #include "daemon/watch.h"
 #include "daemon/watchdog.h"
 
 struct daemon {
     struct config cfg;
+    char *config_text;    // of its file
     struct fitted *first; // until swap owns it; the parts are built for it
     struct swap *swap;
     struct loop_config loop_cfg;
     struct board board;
     bool board_ready, locked;
+    struct tape *tape; // NULL = nothing can be recorded; so the recorder
+    struct recorder *recorder;
     struct camera *camera[POLICY_MAX_CAMERAS];
     struct bus *bus;
     void *publisher;
@@ -73,5 +79,13 @@ int run_start_monitor(struct daemon *d);
 int run_start_loop(struct daemon *d);
 int run_start_status(struct daemon *d);
 int run_start_control(struct daemon *d);
+
+// plain, run_record.c. After the board and the cameras, before the bus: nothing comes in unseen. A
+// daemon that can not record says so and runs.
+void run_start_record(struct daemon *d);
+// A policy took the seat. arg: struct daemon; any plain thread.
+void run_seated(void *arg, const struct fitted *f);
+// When all who write the tape have ended.
+void run_stop_record(struct daemon *d);
 
 #endif

@@ -28,6 +28,8 @@ int run_start_swap(struct daemon *d)
         .infer = d->infer,
         .first = d->first,
         .deadline_ns = d->loop_cfg.budget_ns[BOARD_CHUNK],
+        .seated = run_seated,
+        .seated_arg = d,
     };
     d->first = NULL; // swap's, from here on
     int r = swap_new(&d->swap, &src);
@@ -121,6 +123,7 @@ int run_start_status(struct daemon *d)
         .cameras = d->camera,
         .infer = d->infer,
         .blackbox = d->writer,
+        .recorder = d->recorder,
         .scheduling = d->granted,
         .memory_locked = d->locked,
         .publisher = d->publisher,
@@ -147,6 +150,7 @@ int run_start_control(struct daemon *d)
                                        .board = &d->board,
                                        .status = d->status,
                                        .swap = d->swap,
+                                       .recorder = d->recorder,
                                        .explain = &d->explain,
                                        .self = &d->self};
     int r = control_start(&d->control, &src, &d->err);

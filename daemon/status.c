@@ -82,6 +82,7 @@ static void look(struct status *s, ns_t now)
     status_judge(s);
     add_streams(s, now);
     status_live(s, now);
+    status_record(s);
 }
 
 // A rate is judged where messages came in the second before as well: else the stream may have

@@ -27,6 +27,7 @@ struct status_source {
     struct camera *const *cameras; // (cfg->n_cameras)
     const struct infer *infer;
     struct blackbox_writer *blackbox; // NULL = none
+    struct recorder *recorder;        // NULL = none
     struct swap *swap;                // knows the policy in use; NULL = always the first
     const struct explain_source *explain; // NULL = made of what is here
     const char *scheduling; // class granted to the loop, as the kernel reports it

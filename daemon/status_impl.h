@@ -1,11 +1,12 @@
 // The inside of status: what is measured (status.c, status_count.c, status_judge.c, status_live.c),
-// how it becomes a message (status_pack.c) and what is said of it to people (status_say.c).
+// how it becomes a message (status_pack.c, status_record.c) and what is said of it to people (status_say.c).
 #ifndef ACTD_STATUS_IMPL_H
 #define ACTD_STATUS_IMPL_H
 
 #include <pthread.h>
 
 #include "actd/v1/status.pb-c.h"
+#include "daemon/recorder.h"
 #include "daemon/status.h"
 
 // Room for every cause and every limit of every joint at once: nothing is lost.
@@ -49,6 +50,13 @@ enum status_whole { // those that go out with their buckets, each once
     WHOLE_HISTOGRAMS,
 };
 
+struct status_record {
+    struct recorder_counts counts;
+    Actd__V1__RecordStatus message;
+    Actd__V1__Counter lost[TAPE_CLASSES + 1], *losts[TAPE_CLASSES + 1];
+    int n_lost;
+};
+
 struct status {
     pthread_mutex_t mutex; // of everything below but src
     struct status_source src;
@@ -84,6 +92,7 @@ struct status {
     Actd__V1__PolicyStatus policy_message;
     struct swap_policy policy;
     char explanation[STATUS_EXPLANATION];
+    struct status_record record;
     struct status_histogram whole[WHOLE_HISTOGRAMS];
     uint8_t buffer[STATUS_MOST];
 };
@@ -95,6 +104,8 @@ void status_judge(struct status *s);
 void status_histogram(Actd__V1__Histogram *m, struct histogram_summary h);
 // plain. The same for joints, the chunk, the policy and the explanation, at now.
 void status_live(struct status *s, ns_t now);
+// plain. The same for the recording.
+void status_record(struct status *s);
 // plain. The histograms of the whole run; see hist_detail for merge.
 void status_whole(struct status *s, int merge);
 // plain, with the mutex held. Of what was measured; see status_pack.

@@ -13,6 +13,7 @@
 #define PER_SEAM    48
 #define PER_FAULT   48
 #define PER_POLICY  64
+#define PER_RECORD  (1024 + 512 + 6 * 24 + 96) // a path and a sentence are the most of it
 // Histograms without buckets, 6 whole and 4 of budgets, 60 bytes each; budgets, 100; and what is
 // there once.
 #define ELSEWHERE (10 * 60 + 4 * 100 + 64 + CONFIG_NAME + 64 + 128 + 256)
@@ -24,7 +25,7 @@ _Static_assert(MAX_DROPS *(DROP_NAME + PER_COUNTER) +
                        ACTD_MAX_JOINTS * (2 * CONFIG_NAME + PER_JOINT + PER_SEAM) +
                        LADDER_REASONS * PER_FAULT + 3 * CONFIG_PATH + 3 * CONFIG_NAME +
                        4 * POLICY_DIGEST_HEX + PER_POLICY + STATUS_EXPLANATION +
-                       ELSEWHERE <=
+                       PER_RECORD + ELSEWHERE <=
                    STATUS_MOST,
                "room for the longest message");
 
@@ -87,6 +88,7 @@ static void fill(struct status *s, Actd__V1__Status *m)
     m->explanation = s->explanation;
     m->scheduling = text(s->src.scheduling);
     m->black_box = s->blackbox.last_path;
+    m->record = s->src.recorder ? &s->record.message : NULL;
     fill_numbers(s, m);
     fill_lists(s, m);
 }

@@ -53,6 +53,8 @@ void swap_takes_over(struct swap *s)
     s->previous = s->current;
     s->current = j->candidate;
     pthread_mutex_unlock(&s->mutex);
+    if (s->src.seated)
+        s->src.seated(s->src.seated_arg, s->current);
 }
 
 void swap_gives_back(struct swap *s)
@@ -64,6 +66,8 @@ void swap_gives_back(struct swap *s)
     s->since_tick = j->before_tick;
     s->current->generation = s->current->seat.generation = ++s->generations;
     pthread_mutex_unlock(&s->mutex);
+    if (s->src.seated)
+        s->src.seated(s->src.seated_arg, s->current);
 }
 
 bool swap_unheld(struct swap *s)

@@ -106,6 +106,10 @@ struct swap_source {
     void (*unload)(void *arg,
                    struct fitted *f); // of what it loaded, and first; NULL: fitted_free
     void *load_arg;
+    // Told by the swap's thread when a policy has the worker's seat, and when the old one is
+    // about to have it again; NULL: nobody wants to know.
+    void (*seated)(void *arg, const struct fitted *f);
+    void *seated_arg;
     bool by_hand; // no thread: the owner calls swap_turn in a time of his own
 };
 

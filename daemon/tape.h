@@ -115,11 +115,15 @@ struct tape {
     struct spool spool[TAPE_CLASSES];
     _Atomic bool on;
     _Atomic uint32_t loop_state_asked, bus_state_asked;
-    uint32_t loop_state_given, bus_state_given; // the loop's, the bus's
-    uint64_t inputs;                            // bus: given a number so far
-    uint64_t chunks;                            // infer: likewise
-    pthread_mutex_t plain;                      // among writers of EVENTS
-    _Atomic uint64_t lost[TAPE_CLASSES];        // records, since it was made
+    uint32_t loop_state_given,
+        loop_state_seen;                 // the loop's: which asking it has answered, and
+    ns_t loop_state_seen_ns;             // since when it has known of the newest one
+    _Atomic uint32_t bus_state_given;    // the bus's
+    bool touched;                        // the recorder's: all pages are there
+    uint64_t inputs;                     // bus: given a number so far
+    uint64_t chunks;                     // infer: likewise
+    pthread_mutex_t plain;               // among writers of EVENTS
+    _Atomic uint64_t lost[TAPE_CLASSES]; // records, since it was made
     _Atomic uint64_t lost_bytes[TAPE_CLASSES];
 };
 
@@ -147,8 +151,11 @@ static inline bool tape_on(const struct tape *t)
 
 // plain, the recorder. The owners shall put their state on the tape.
 void tape_ask_states(struct tape *t);
-// rt, io: was it asked for since the last time? True once per asking.
-bool tape_loop_state_due(struct tape *t);
+// rt, io: was it asked for since the last time? True once per asking, and not while it is off.
+// The loop's comes after the bus' of the same asking, so that it knows no sample that the bus does
+// not: or, where the bus has nothing to do, TAPE_BUS_FIRST_NS after it was asked for.
+#define TAPE_BUS_FIRST_NS (100 * NS_PER_MS)
+bool tape_loop_state_due(struct tape *t, ns_t now);
 bool tape_bus_state_due(struct tape *t);
 
 // Each may be called with NULL and while off: then nothing happens (numbers are given all the

@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/lograte.h"
 #include "daemon/monitor.h"
+#include "daemon/recorder.h"
 #include "daemon/swap.h"
 #include "daemon/watchdog.h"
 
@@ -105,6 +106,8 @@ static void look_at_loop(struct watch *w)
     w->stalls_told = stalls;
     if (w->src->blackbox)
         blackbox_trigger(w->src->blackbox, REASON_LOOP_STALLED);
+    if (w->src->recorder)
+        recorder_fault(w->src->recorder, REASON_LOOP_STALLED, clock_now_ns());
     log_line(LOG_ERROR, "the loop has not ticked for 100 ms: the monitor cut the output");
 }
 
@@ -117,6 +120,17 @@ static enum log_level level_of(enum ladder_state to)
     return bad ? LOG_WARN : LOG_INFO;
 }
 
+// As for the black box: a stop that somebody asked for is no fault. We may look 50 ms later, and
+// the loop may have made many ticks since.
+static void record_fault(struct watch *w, const struct loop_event *e)
+{
+    double ticks_ago = (double)(w->report.tick - e->tick);
+    ns_t ago_ns = (ns_t)(ticks_ago / w->src->cfg->control.rate_hz * (double)NS_PER_S);
+
+    if (w->src->recorder && e->reason != REASON_OPERATOR && e->reason != REASON_NONE)
+        recorder_fault(w->src->recorder, e->reason, w->report.now_ns - ago_ns);
+}
+
 // What a step means for what follows, told or not.
 static void heed(struct watch *w, const struct loop_event *e)
 {
@@ -127,8 +141,10 @@ static void heed(struct watch *w, const struct loop_event *e)
     w->homed |= w->src->home && (e->from == LADDER_DISARMING || e->to == LADDER_STOPPED);
     // A policy that is on its way in need not be loaded to the end for an arm that stops.
     snprintf(text, sizeof text, "the arm stops (%s)", ladder_reason_name(e->reason));
-    if (e->to == LADDER_STOPPING || e->to == LADDER_STOPPED || e->to == LADDER_ESTOP)
-        swap_cancel(w->src->swap, text);
+    if (e->to != LADDER_STOPPING && e->to != LADDER_STOPPED && e->to != LADDER_ESTOP)
+        return;
+    swap_cancel(w->src->swap, text);
+    record_fault(w, e);
 }
 
 static void say_event(struct watch *w, const struct loop_event *e, ns_t now)

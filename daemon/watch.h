@@ -15,6 +15,7 @@ struct blackbox;
 struct bus;
 struct camera;
 struct monitor;
+struct recorder;
 struct watchdog;
 struct swap;
 
@@ -32,6 +33,7 @@ struct watch_source {
     struct watchdog *dog;
     _Atomic int64_t *alive_ns; // written at every look, for the monitor
     struct blackbox *blackbox;
+    struct recorder *recorder; // told of every fault that stops the arm; NULL = none
     int signals;    // signalfd
     bool arm;       // once, as soon as READY
     bool home;      // go to the rest pose once, as soon as READY, then end

@@ -39,8 +39,11 @@ struct ytree;
 // runs this and that not everybody may write. *out is the caller's to ytree_free. 0 or
 // -errno with err filled; -EINVAL is "file:line:column: what is wrong; what to do".
 int ytree_load(struct ytree **out, const char *file, struct config_error *err);
+// Its text, under the same rules: n bytes and a 0, one byte more than allowed where it is larger
+// than ytree_parse takes. *text is the caller's to free. 0 or -errno with err filled.
+int ytree_read(char **text, size_t *n, const char *file, struct config_error *err);
 
-// The same from n bytes of memory; `file` is only what errors call it.
+// A tree from n bytes of memory; `file` is only what errors call it.
 int ytree_parse(struct ytree **out, const char *file, const char *text, size_t n,
                 struct config_error *err);
 void ytree_free(struct ytree *t);

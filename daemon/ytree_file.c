@@ -68,13 +68,14 @@ static int read_all(int fd, char *buf, size_t size, size_t *n)
     return 0;
 }
 
-int ytree_load(struct ytree **out, const char *file, struct config_error *err)
+int ytree_read(char **text, size_t *n, const char *file, struct config_error *err)
 {
-    size_t n = 0, size = YTREE_MAX_BYTES + 1;
-    char *buf = NULL;
+    size_t size = YTREE_MAX_BYTES + 1;
     struct stat st;
     int rc, fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
+    *text = NULL;
+    *n = 0;
     if (fd < 0) {
         rc = errno;
         return no(err, rc, file, strerror(rc));
@@ -85,14 +86,28 @@ int ytree_load(struct ytree **out, const char *file, struct config_error *err)
         rc = check_owner(&st, file, err);
     if (rc)
         goto out;
-    buf = malloc(size);
-    rc = buf ? read_all(fd, buf, size, &n) : -ENOMEM;
+    *text = calloc(1, size + 1);
+    rc = *text ? read_all(fd, *text, size, n) : -ENOMEM;
     if (rc)
         no(err, -rc, file, strerror(-rc));
-    else
-        rc = ytree_parse(out, file, buf, n, err);
 out:
-    free(buf);
+    if (rc) {
+        free(*text);
+        *text = NULL;
+    }
     close(fd);
+    return rc;
+}
+
+int ytree_load(struct ytree **out, const char *file, struct config_error *err)
+{
+    char *text;
+    size_t n;
+    int rc = ytree_read(&text, &n, file, err);
+
+    if (rc)
+        return rc;
+    rc = ytree_parse(out, file, text, n, err);
+    free(text);
     return rc;
 }

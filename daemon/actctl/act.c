@@ -25,6 +25,12 @@ static const char *done(Actd__V1__Verb verb)
         return "reset: actctl arm may follow";
     case ACTD__V1__VERB__VERB_HOME:
         return "homing: it goes slowly to the rest pose";
+    case ACTD__V1__VERB__VERB_RECORD_START:
+        return "recording: actctl status shows the file";
+    case ACTD__V1__VERB__VERB_RECORD_STOP:
+        return "no longer recording, but as record.mode says";
+    case ACTD__V1__VERB__VERB_RECORD_MARK:
+        return "marked";
     default:
         return "done";
     }
@@ -50,31 +56,44 @@ int act_main(struct ctl *c)
     return ask_and_tell(c, &q);
 }
 
-int instruct_main(struct ctl *c)
+// What a person wrote goes as it is, or not at all.
+static int send_text(struct ctl *c, Actd__V1__Verb verb, char *text)
 {
-    Actd__V1__ControlRequest q = ctl_question(ACTD__V1__VERB__VERB_INSTRUCT);
-    char *valid = text_valid(c->args[0]);
+    Actd__V1__ControlRequest q = ctl_question(verb);
+    char *valid = text_valid(text);
     int status;
 
-    if (!valid || strcmp(valid, c->args[0]) != 0)
+    if (!valid || strcmp(valid, text) != 0)
         status = ctl_fail(c, CTL_USAGE, "the text is not UTF-8");
     else {
-        q.text = c->args[0];
+        q.text = text;
         status = ask_and_tell(c, &q);
     }
     free(valid);
     return status;
 }
 
+int instruct_main(struct ctl *c)
+{
+    return send_text(c, ACTD__V1__VERB__VERB_INSTRUCT, c->args[0]);
+}
+
 int record_main(struct ctl *c)
 {
-    bool start = strcmp(c->args[0], "start") == 0;
+    bool start = strcmp(c->args[0], "start") == 0, mark = strcmp(c->args[0], "mark") == 0;
     Actd__V1__ControlRequest q = ctl_question(start ? ACTD__V1__VERB__VERB_RECORD_START
                                                     : ACTD__V1__VERB__VERB_RECORD_STOP);
 
-    if (!start && strcmp(c->args[0], "stop") != 0)
-        return ctl_fail(c, CTL_USAGE, "record wants start or stop: actctl record start");
-    return ask_and_tell(c, &q);
+    if (!start && !mark && strcmp(c->args[0], "stop") != 0)
+        return ctl_fail(c, CTL_USAGE,
+                        "record wants start, stop or mark: actctl record start");
+    if (mark && (c->n_args < 2 || !*c->args[1]))
+        return ctl_fail(c, CTL_USAGE,
+                        "a mark wants its text: actctl record mark \"the cup slipped\"");
+    if (!mark && c->n_args > 1)
+        return ctl_fail(c, CTL_USAGE, "only a mark has a text: actctl record mark TEXT");
+    return mark ? send_text(c, ACTD__V1__VERB__VERB_RECORD_MARK, c->args[1])
+                : ask_and_tell(c, &q);
 }
 
 int metrics_main(struct ctl *c)

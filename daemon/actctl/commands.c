@@ -86,11 +86,26 @@ static const struct command table[] = {
      "\n"
      "example: actctl instruct \"put the cube into the box\"\n",
      "", 1, 1, VERB(INSTRUCT), instruct_main},
-    {"record", "start|stop", "record episodes (not in this version)",
-     "Refused where the daemon does not record.\n"
+    {"record", "start|stop|mark TEXT", "record all that is sensed, thought and done",
+     "start begins a file (MCAP: Foxglove, PlotJuggler and Rerun open it, `actd replay` plays\n"
+     "it back) whatever record.mode says, stop goes back to that. mark writes a line that one\n"
+     "wants to find again; in mode trigger it also writes what is kept in memory, as a fault\n"
+     "does. `actctl status` shows the file.\n"
      "\n"
-     "example: actctl record start\n",
-     "", 1, 1, VERB(RECORD_START), record_main},
+     "example: actctl record start\n"
+     "         actctl record mark \"the cup slipped\"\n"
+     "         actctl record stop\n",
+     "", 1, 2, VERB(RECORD_START), record_main},
+    {"bridge", "plotjuggler", "send the streams on, in the form that PlotJuggler takes",
+     "Starts `actd bridge`, a process of its own that subscribes to the daemon's streams and\n"
+     "publishes them for PlotJuggler's ZMQ subscriber, until Ctrl-C. `actd bridge --help` says\n"
+     "which, and what to set there.\n"
+     "\n"
+     "  -c, --config FILE     the robot's configuration, where it has endpoints of its own\n"
+     "      --bind ENDPOINT   where PlotJuggler connects, default tcp://127.0.0.1:9872\n"
+     "\n"
+     "example: actctl bridge plotjuggler\n",
+     "cB", 1, 1, VERB(STATUS), bridge_main},
     {"metrics", "", "counters for a scraper, as Prometheus text",
      "What the daemon also serves over loopback HTTP where metrics.listen is configured.\n"
      "\n"
@@ -159,6 +174,12 @@ void commands_help(const struct command *c)
     }
     printf("usage: actctl [-i INSTANCE | --socket PATH] [--json] %s%s%s%s\n\n", c->name,
            *c->args ? " " : "", c->args, *c->options ? " [options]" : "");
+    if (c->run == bridge_main) {
+        printf("%s\n%s\nexit status: 0 ended on request, 64 usage, 69 no daemon or the port is "
+               "taken, and as\n`actd bridge --help` says\n",
+               c->help, common);
+        return;
+    }
     printf("%s\n%s\nexit status: 0 done, %s64 usage, %s69 no daemon,\n"
            "74 output could not be written, 75 busy or asked too often,\n"
            "76 no such protocol, 77 not for this user\n",

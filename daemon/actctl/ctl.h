@@ -22,6 +22,7 @@ struct ctl {
     bool force, back, names;
     const char *allow; // "joints,rate", NULL = nothing
     double hz;         // 0 = not given
+    const char *config, *bind; // of bridge, NULL = not given
     char **args;       // after the command's name
     int n_args;
     bool colour; // on standard output
@@ -37,7 +38,8 @@ struct command {
     const char *summary; // of --help, one line
     const char *help;    // what `--help` says after the usage line, examples included
     const char
-        *options; // its own, letters: f --force, b --back, a --allow, z --hz, n --names
+        *options; // its own, letters: f --force, b --back, a --allow, z --hz, n --names,
+                  // c --config, B --bind
     int least, most;           // arguments
     Actd__V1__Verb verb;       // where one question and one answer are all
     int (*run)(struct ctl *c); // an enum ctl_exit
@@ -71,6 +73,7 @@ int act_main(struct ctl *c); // one question, one sentence: arm, disarm, stop, â
 int instruct_main(struct ctl *c);
 int record_main(struct ctl *c);
 int policies_main(struct ctl *c);
+int bridge_main(struct ctl *c);
 int metrics_main(struct ctl *c);
 int status_main(struct ctl *c);
 int swap_main(struct ctl *c);

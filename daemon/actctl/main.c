@@ -25,6 +25,8 @@ static const struct option longs[] = {{"instance", 1, NULL, 'i'},
                                       {"allow", 1, NULL, 'a'},
                                       {"hz", 1, NULL, 'z'},
                                       {"names", 0, NULL, 'n'},
+                                      {"config", 1, NULL, 'c'},
+                                      {"bind", 1, NULL, 'B'},
                                       {0}};
 
 static int usage(const char *what, const char *value)
@@ -65,6 +67,12 @@ static bool take_option(struct ctl *c, int letter)
     case 'a':
         c->allow = optarg;
         return true;
+    case 'c':
+        c->config = optarg;
+        return true;
+    case 'B':
+        c->bind = optarg;
+        return true;
     case 'z':
         return take_hz(c, optarg);
     default:
@@ -78,12 +86,12 @@ static int parse(struct ctl *c, int argc, char **argv, char own[16])
 {
     int n = 0;
 
-    for (int letter; (letter = getopt_long(argc, argv, "i:h", longs, NULL)) != -1;) {
+    for (int letter; (letter = getopt_long(argc, argv, "i:hc:", longs, NULL)) != -1;) {
         if (letter == '?')
             return usage("`actctl --help` lists commands and options", "");
         if (!take_option(c, letter))
             return usage("--hz wants 0.2 to 20 frames per second, not ", optarg);
-        if (strchr("fbazn", letter) && n < 15 && !strchr(own, letter))
+        if (strchr("fbazncB", letter) && n < 15 && !strchr(own, letter))
             own[n++] = (char)letter;
     }
     c->args = argv + optind;

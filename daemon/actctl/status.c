@@ -174,6 +174,57 @@ static void print_faults(const Actd__V1__Status *s, bool colour)
         printf("black box  %s\n", text_safe(s->black_box));
 }
 
+static ull lost_of(const Actd__V1__RecordStatus *r)
+{
+    ull n = 0;
+
+    for (size_t i = 0; i < r->n_lost; i++)
+        n += r->lost[i]->value;
+    return n;
+}
+
+static void print_lost(const Actd__V1__RecordStatus *r, bool colour)
+{
+    char line[TEXT_LENGTH] = "";
+    size_t used = 0;
+
+    if (lost_of(r) == 0)
+        return;
+    for (size_t i = 0; i < r->n_lost && used < sizeof line; i++)
+        if (r->lost[i]->value)
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %llu",
+                                     used ? ", " : "", r->lost[i]->name,
+                                     (ull)r->lost[i]->value);
+    printf("  %slost%s     %s\n", style_code(colour, WARN), style_code(colour, PLAIN),
+           text_safe(line));
+}
+
+// Nothing of a recorder that never did anything.
+static void print_record(const Actd__V1__RecordStatus *r, bool colour)
+{
+    if (!r || (r->mode == ACTD__V1__RECORD_STATUS__MODE__OFF && !r->recording &&
+               !r->files && !*r->last_error))
+        return;
+    printf("record     %s%s, mode %s; %llu file%s, %s, %llu messages",
+           r->recording ? "on" : "off",
+           r->mode == ACTD__V1__RECORD_STATUS__MODE__TRIGGER && !r->recording
+               ? " until a fault or a mark"
+               : "",
+           words_enum(&actd__v1__record_status__mode__descriptor, (int)r->mode),
+           (ull)r->files, PLURAL(r->files), text_bytes(r->bytes), (ull)r->messages);
+    if (r->held_bytes)
+        printf(", %s in memory", text_bytes(r->held_bytes));
+    printf("\n");
+    if (*r->file)
+        printf("  file     %s\n", text_safe(r->file));
+    print_lost(r, colour);
+    if (*r->last_error) {
+        fputs(style_code(colour, WARN), stdout);
+        text_wrap(stdout, 2, WIDTH, r->last_error);
+        fputs(style_code(colour, PLAIN), stdout);
+    }
+}
+
 // Causes are sentences: one a line. Those that never came up are left out.
 static void print_drops(const Actd__V1__Status *s)
 {
@@ -215,6 +266,7 @@ static void print_status(const Actd__V1__Status *s, bool colour)
     print_streams(s);
     print_joints(s);
     print_faults(s, colour);
+    print_record(s->record, colour);
     print_drops(s);
     print_limited(s);
 }

@@ -22,6 +22,18 @@ static int clamp(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
+// Returns the column after it.
+static int draw_record(struct canvas *c, const Actd__V1__RecordStatus *r, int at)
+{
+    if (r && *r->last_error)
+        return canvas_text(c, 0, at, BAD, "  record fails");
+    if (r && r->recording)
+        return canvas_text(c, 0, at, INVERSE, " REC ");
+    if (r && r->mode != ACTD__V1__RECORD_STATUS__MODE__OFF)
+        return canvas_text(c, 0, at, DIM, "  rec waits");
+    return at;
+}
+
 static int draw_head(struct canvas *c, const struct top_view *v)
 {
     const Actd__V1__Status *s = v->s;
@@ -35,6 +47,7 @@ static int draw_head(struct canvas *c, const struct top_view *v)
         at = canvas_text(c, 0, at, WARN, " degraded");
     if (v->paused)
         at = canvas_text(c, 0, at + 1, INVERSE, " PAUSED ");
+    at = draw_record(c, s->record, at);
     canvas_text(c, 0, at, DIM, "  actd %s", text_safe(s->version));
     at = canvas_text(c, 1, 0, PLAIN, "policy ");
     at = canvas_text(c, 1, at, BOLD, "%s", text_safe(p ? p->name : s->policy));

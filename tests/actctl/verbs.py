@@ -44,13 +44,21 @@ def words():
         for w in ("start", "stop"):
             run("--socket", d.path, "record", w)
             ok(f"record {w}", pb.Verb.Name(d.asked[-1].verb) == "VERB_RECORD_" + w.upper())
-        ok("record nonsense", run("--socket", d.path, "record", "on").rc == 64)
+        run("--socket", d.path, "record", "mark", "the cup slipped: 3 \u00b0")
+        ok("record mark", d.asked[-1].verb == pb.VERB_RECORD_MARK and d.asked[-1].text == "the cup slipped: 3 \u00b0")
+        n = len(d.asked)
+        for words in (["on"], ["mark"], ["mark", ""], ["start", "x"], ["stop", "x"], ["mark", b"\xff"]):
+            r = run("--socket", d.path, "record", *words)
+            ok(f"record {words}", r.rc == 64 and r.err and len(d.asked) == n, r)
+    with Daemon(always(reply(text="marked: x"))) as d:
+        r = run("--socket", d.path, "record", "mark", "x")
+        ok("what the daemon says of a mark", r.rc == 0 and r.out == "marked: x\n", r)
 
 
 def usage():
     for args in (["arm", "now"], ["swap"], ["swap", "a", "b"], ["swap", "--back", "a"], ["swap", "../a"], ["swap", "\u00e9"], ["swap", "a" * 64],
                  ["swap", ".."], ["swap", ""], ["swap", "a", "--allow", "joints,colour"], ["swap", "a", "--allow", ""], ["swap", "a", "--allow", "rate," * 60 + "x"],
-                 ["swap", "--back", "--allow", "rate"], ["instruct"], ["record"], ["flap"], [], ["arm", "--force"],
+                 ["swap", "--back", "--allow", "rate"], ["instruct"], ["record"], ["bridge"], ["status", "--bind", "x"], ["flap"], [], ["arm", "--force"],
                  ["status", "--hz", "5"], ["top", "--hz", "0"], ["top", "--hz", "nan"], ["top", "--hz", "21"],
                  ["top", "--hz", "5x"], ["--nonsense"], ["-i"], ["-i", "a/b", "status"],
                  ["-i", "a", "--socket", "/x", "status"], ["policies", "x"]):
@@ -91,6 +99,31 @@ def the_status():
             ok(f"{mode}: the place in the chunk only where it is followed", ("row 31.0 of 100" in r.out) == rows
                and ("row 31/100" in t.out) == rows and ("ready, not followed" in r.out) != rows
                and ("ready, not followed" in t.out) != rows and ("[===" in t.out) == rows, f"{r}\n{t}")
+    recording = status()
+    with Daemon(always(reply(status=recording))) as d:
+        ok("no recorder, no word of it", "record" not in run("--socket", d.path, "status").out
+           and "REC" not in run("--socket", d.path, "top").out)
+    recording.record.SetInParent()
+    with Daemon(always(reply(status=recording))) as d:
+        ok("nor of one that never did anything", "record" not in run("--socket", d.path, "status").out)
+    recording.record.CopyFrom(st.RecordStatus(mode=st.RecordStatus.TRIGGER, recording=True, healthy=True, files=2,
+                                              file="/r/left-1.mcap.part", bytes=3_400_000, messages=1234))
+    recording.record.lost.add(name="frames", value=5)
+    recording.record.lost.add(name="ticks", value=0)
+    with Daemon(always(reply(status=recording))) as d:
+        r, t = run("--socket", d.path, "status"), run("--socket", d.path, "top")
+        ok("a recording is shown", all(w in r.out for w in (
+            "record     on, mode TRIGGER; 2 files, 3.4 MB, 1234 messages", "/r/left-1.mcap.part", "frames 5"))
+           and "ticks" not in r.out.split("lost")[1].splitlines()[0] and " REC " in t.out, f"{r}\n{t}")
+    recording.record.recording, recording.record.held_bytes = False, 7_000_000
+    with Daemon(always(reply(status=recording))) as d:
+        r, t = run("--socket", d.path, "status"), run("--socket", d.path, "top")
+        ok("one that waits", "off until a fault or a mark, mode TRIGGER" in r.out and "7.0 MB in memory" in r.out
+           and "rec waits" in t.out, f"{r}\n{t}")
+    recording.record.last_error = "/r: cannot be written: No space left on device; make room"
+    with Daemon(always(reply(status=recording))) as d:
+        r, t = run("--socket", d.path, "status"), run("--socket", d.path, "top")
+        ok("one that can not", "make room" in r.out and "record fails" in t.out, f"{r}\n{t}")
     with Daemon(always(reply(status=st.Status()))) as d:
         r = run("--socket", d.path, "status")
         ok("a status with nothing in it", r.rc == 0 and "chunk      none" in r.out, r)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/infer_impl.h"
+#include "daemon/tape.h"
 #include "tests/fault/world_impl.h"
 #include "tests/unit/act_fixture.h"
 
@@ -150,13 +152,43 @@ static void begin(struct world *w, struct brain_state *b)
     w->inferences++;
 }
 
-// What only the header of a chunk can have wrong. It lies in the ring: the loop has not had it.
-static void spoil_header(struct world *w, struct chunk *c, uint64_t last_id)
+// The injection by which the header of a chunk is wrong, or NULL.
+static const struct injection *wrong_header(const struct world *w)
 {
     const struct injection *one = world_wrong(w, INJECT_POLICY, 0, w->now);
 
-    if (!one || one->verb != VERB_WRONG)
-        return;
+    return one && one->verb == VERB_WRONG &&
+                   (one->variant == POLICY_WIDTH || one->variant == POLICY_NO_ROWS ||
+                    one->variant == POLICY_SAME_ID)
+               ? one
+               : NULL;
+}
+
+// As infer.c does it, of a chunk that infer did not hand over like that.
+static void tell_tape(struct world *w, const struct brain_state *b, const struct chunk *c,
+                      ns_t began_ns)
+{
+    struct tape_chunk t = {.id = c->id,
+                           .generation = c->generation,
+                           .rows = c->rows,
+                           .joints = c->joints,
+                           .anchor_ns = c->anchor_ns,
+                           .oldest_ns = c->oldest_ns,
+                           .ready_ns = c->ready_ns,
+                           .step_ns = c->step_ns,
+                           .began_ns = began_ns,
+                           .joint_sample = b->infer->joints->number};
+
+    for (int i = 0; i < b->info.n_cameras; i++) {
+        t.frame_ns[i] = b->infer->received_ns[i];
+        t.capture_ns[i] = b->infer->capture_ns[i];
+    }
+    tape_chunk(w->tape, &t, c->row);
+}
+
+// What only the header of a chunk can have wrong. It lies in the ring: the loop has not had it.
+static void spoil_header(const struct injection *one, struct chunk *c, uint64_t last_id)
+{
     if (one->variant == POLICY_WIDTH)
         c->joints--;
     if (one->variant == POLICY_NO_ROWS)
@@ -167,15 +199,22 @@ static void spoil_header(struct world *w, struct chunk *c, uint64_t last_id)
 
 static void finish(struct world *w, struct brain_state *b)
 {
+    const struct injection *wrong = wrong_header(w);
+    ns_t began_ns = b->infer->since_ns;
     struct chunk *c;
 
     b->thinking = false;
     b->poll_ns = w->now + POLL_NS;
-    c = ring_reserve(&w->board.chunks); // where it will lie
+    c = ring_reserve(&w->board.chunks);     // where it will lie
+    w->board.tape = wrong ? NULL : w->tape; // what it is now is not what the loop gets
     infer_finish(b->infer, w->now);
+    w->board.tape = w->tape;
     if (!c || c->ready_ns != w->now)
         return; // there was no room, or it failed
-    spoil_header(w, c, b->last_id);
+    if (wrong) {
+        spoil_header(wrong, c, b->last_id);
+        tell_tape(w, b, c, began_ns);
+    }
     b->last_id = c->id;
     w->chunk[c->id % WORLD_CHUNKS] = (struct world_chunk){
         c->id, c->anchor_ns, c->oldest_ns, c->ready_ns, c->rows, c->joints};
@@ -195,39 +234,41 @@ void brain_turn(struct world *w)
 
 // ---- plain -----------------------------------------------------------------------------------
 
-static int load_act(struct world *w, struct brain_state *b)
+// Into a new directory; the same weights each time.
+static int load_act(const struct world_config *cfg, char dir[WORLD_PATH],
+                    struct policy **policy)
 {
     struct act_fixture f = act_fixture_tiny();
     const struct policy_options opt = {.threads = 1};
     struct policy_error err = {{0}};
 
-    f.chunk_size = f.n_action_steps = w->cfg.rows;
-    f.state_dim = f.action_dim = w->cfg.loop.joints;
+    f.chunk_size = f.n_action_steps = cfg->rows;
+    f.state_dim = f.action_dim = cfg->loop.joints;
     f.n_cameras = WORLD_CAMERAS;
     for (int i = 0; i < WORLD_CAMERAS; i++)
         f.camera[i] = (struct act_fixture_camera){i ? "observation.images.wrist"
                                                     : "observation.images.front",
                                                   WORLD_SIDE, WORLD_SIDE};
     f.action_scale = 0.1f;
-    if (!world_scratch(b->dir, "act") || act_fixture_write(b->dir, &f))
+    if (!world_scratch(dir, "act") || act_fixture_write(dir, &f))
         return -EIO;
-    return policy_load(&b->policy, b->dir, &opt, &err);
+    return policy_load(policy, dir, &opt, &err);
 }
 
-static void describe(struct world *w, struct brain_state *b)
+static void describe(const struct world_config *cfg, struct policy_info *info,
+                     struct binding *binding)
 {
-    int n = w->cfg.loop.joints;
+    int n = cfg->loop.joints;
 
-    b->info.n_cameras = b->policy ? WORLD_CAMERAS : w->cfg.loop.n_cameras;
-    b->info.state_dim = b->info.action_dim = n;
-    b->info.chunk_size = w->cfg.rows;
-    b->binding = (struct binding){.n = n, .n_state = n};
+    info->state_dim = info->action_dim = n;
+    info->chunk_size = cfg->rows;
+    *binding = (struct binding){.n = n, .n_state = n};
     for (int i = 0; i < n; i++) {
-        b->binding.state_of[i] = b->binding.joint_of[i] = i;
-        b->binding.scale[i] = 1;
+        binding->state_of[i] = binding->joint_of[i] = i;
+        binding->scale[i] = 1;
     }
     for (int i = 0; i < WORLD_CAMERAS; i++)
-        b->binding.camera_of[i] = i;
+        binding->camera_of[i] = i;
 }
 
 int brain_new(struct world *w)
@@ -244,8 +285,9 @@ int brain_new(struct world *w)
     b->poll_ns = w->now;
     memcpy(c.camera_period_ns, w->cfg.loop.camera_period_ns, sizeof c.camera_period_ns);
     if (w->cfg.brain == BRAIN_ACT)
-        rc = load_act(w, b);
-    describe(w, b);
+        rc = load_act(&w->cfg, b->dir, &b->policy);
+    b->info.n_cameras = b->policy ? WORLD_CAMERAS : w->cfg.loop.n_cameras;
+    describe(&w->cfg, &b->info, &b->binding);
     b->seat = (struct infer_seat){.brain = {script, why, b},
                                   .info = &b->info,
                                   .binding = &b->binding,
@@ -268,6 +310,59 @@ void brain_free(struct world *w)
     if (b->dir[0])
         act_fixture_remove(b->dir);
     free(b);
+}
+
+// ---- once more -------------------------------------------------------------------------------
+
+struct brain_again {
+    struct policy *policy;
+    char dir[WORLD_PATH];
+    struct policy_info info;
+    struct binding binding;
+    struct infer_seat seat; // for its memory
+};
+
+struct brain_again *brain_again_new(const struct world_config *cfg)
+{
+    struct brain_again *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    describe(cfg, &b->info, &b->binding);
+    b->seat.info = &b->info;
+    if (cfg->brain == BRAIN_ACT && load_act(cfg, b->dir, &b->policy) == 0 &&
+        infer_seat_init(&b->seat) == 0)
+        return b;
+    brain_again_free(b);
+    return NULL;
+}
+
+void brain_again_free(struct brain_again *b)
+{
+    if (!b)
+        return;
+    policy_free(b->policy);
+    infer_seat_free(&b->seat);
+    if (b->dir[0])
+        act_fixture_remove(b->dir);
+    free(b);
+}
+
+int brain_again_think(void *again, const struct tape_chunk *request,
+                      const struct policy_image *image, const struct joint_sample *joints,
+                      float *row, struct config_error *err)
+{
+    struct brain_again *b = again;
+    const struct policy_observation obs = {.state = b->seat.state, .image = image};
+    int rc;
+
+    binding_state(&b->binding, joints->pos, b->seat.state);
+    rc = policy_infer(b->policy, &obs, b->seat.actions, NULL);
+    if (rc != 0)
+        snprintf(err->text, sizeof err->text, "%s", policy_last_error(b->policy));
+    else
+        binding_actions(&b->binding, b->seat.actions, request->rows, row);
+    return rc;
 }
 
 const struct infer_counts *world_infer_counts(const struct world *w)

@@ -185,6 +185,7 @@ static const struct scenario of[] = {
      .bound = "INTERNAL in the next tick",
      .detector = BLIND_GATE,
      .act = disarm_and_hit,
+     .hits = 105,
      .inject = {.ticks = 200},
      .begins = from_104,
      .reason = REASON_INTERNAL,

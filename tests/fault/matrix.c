@@ -1,47 +1,79 @@
 // The whole matrix, one line per fault. Each scenario runs in a process of its own: what a blind
 // one does to its memory, or for how long, is its own business.
 //
-//   matrix [--tap] [--only PART] [--trace] [--blind]
+//   matrix [--tap] [--only PART] [--trace] [--blind] [--record DIR | --replay DIR]
+//
+// --record leaves a recording of each run in a directory of its own below DIR. --replay does that,
+// too, and replays each (tests/replay/replay_check.h): status 0 is then that every replay was what
+// it must be.
 //
 // Exit status 0 when every fault was detected, answered and recovered from as it must be; with
 // --blind (only where it was built in) when every scenario failed without its detector. What goes
 // wrong before the fault is injected is no such failure, and neither is a crash.
 #include "tests/fault/matrix.h"
+#include "tests/replay/replay_check.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT_S 30 // a scenario takes milliseconds
+#define LIMIT_S        30  // a scenario takes milliseconds
+#define LIMIT_REPLAY_S 120 // and is replayed four times
 
 struct outcome {
     struct probe probe; // the child's
-    char died[64];      // without a verdict
+    struct replay_checked checked;
+    char died[64]; // without a verdict
     bool done;
 };
 
 struct tally {
-    bool tap, blind;
+    bool tap, blind, replay;
     const char *only;
-    int n, good;
+    const char *record; // directory, NULL = nothing is recorded
+    int n, good, flips;
+    uint64_t ticks, commands;
 };
 
 static struct outcome *shared; // with the child
 
-static void in_child(const struct scenario *s)
+// What is not a letter or a digit is a hyphen.
+static void directory_of(const struct tally *t, const struct scenario *s, char out[512])
 {
-    alarm(LIMIT_S);
+    int n = snprintf(out, 400, "%.300s/%03d-", t->record, t->n + 1);
+
+    for (const char *c = s->name; *c && n < 500; c++)
+        out[n++] = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                           (*c >= '0' && *c <= '9')
+                       ? *c
+                       : '-';
+    out[n] = '\0';
+}
+
+static void in_child(const struct tally *t, const struct scenario *s)
+{
+    char dir[512];
+
+    alarm(t->replay ? LIMIT_REPLAY_S : LIMIT_S);
+    if (t->record) {
+        directory_of(t, s, dir);
+        scenario_record = dir;
+    }
     scenario_run(&shared->probe, s);
+    if (t->replay && !s->alone)
+        replay_check(dir, &scenario_ran, &shared->checked);
     shared->done = true;
     _exit(0);
 }
 
-static void run_apart(const struct scenario *s)
+static void run_apart(const struct tally *t, const struct scenario *s)
 {
     int status = 0;
     pid_t child;
@@ -50,7 +82,7 @@ static void run_apart(const struct scenario *s)
     fflush(stdout);
     child = fork();
     if (child == 0)
-        in_child(s);
+        in_child(t, s);
     if (child < 0 || waitpid(child, &status, 0) != child)
         snprintf(shared->died, sizeof shared->died, "no process for it");
     else if (WIFSIGNALED(status))
@@ -63,7 +95,9 @@ static void run_apart(const struct scenario *s)
 
 static const char *problem(void)
 {
-    return shared->died[0] ? shared->died : shared->probe.problem;
+    return shared->died[0]            ? shared->died
+           : shared->probe.problem[0] ? shared->probe.problem
+                                      : shared->checked.problem;
 }
 
 // Does a blind run prove that the scenario can fail? Only what went wrong from its beginning on
@@ -123,9 +157,25 @@ static void blind_line(const struct scenario *s, bool good)
            problem());
 }
 
+static void replay_line(const struct scenario *s, bool good)
+{
+    const struct replay_result *r = &shared->checked.result;
+
+    printf("%-44s %6lu ticks %5lu inputs %3lu chunks %6lu commands  %s\n", s->name,
+           (unsigned long)r->ticks, (unsigned long)r->inputs,
+           (unsigned long)(r->chunks + r->chunks_taken), (unsigned long)r->commands,
+           !good           ? "FAILED"
+           : s->hits       ? "differs where memory was hit"
+           : r->chunks > 0 ? "the same, its policy too"
+                           : "the same");
+    if (!good)
+        printf("    %s\n", problem());
+}
+
+// A scenario that is no run has nothing to replay.
 static bool asked_for(const struct tally *t, const struct scenario *s)
 {
-    return !t->only || strstr(s->name, t->only);
+    return (!t->only || strstr(s->name, t->only)) && !(t->replay && s->alone);
 }
 
 static void one(struct tally *t, const struct scenario *s)
@@ -134,16 +184,21 @@ static void one(struct tally *t, const struct scenario *s)
 
     if (!asked_for(t, s))
         return;
-    run_apart(s);
+    run_apart(t, s);
     good = t->blind ? proof(s) : !problem()[0];
     t->n++;
     t->good += good;
+    t->flips += shared->checked.flips;
+    t->ticks += shared->checked.result.ticks;
+    t->commands += shared->checked.result.commands;
     if (t->tap)
         printf("%sok %d - %s%s%s%s\n", good ? "" : "not ", t->n,
                t->blind ? "blind fails: " : "", s->name, good ? "" : " # ",
                good ? "" : problem());
     else if (t->blind)
         blind_line(s, good);
+    else if (t->replay)
+        replay_line(s, good);
     else
         line(s, good);
 }
@@ -157,7 +212,7 @@ static void heading(const struct tally *t, const struct scenario_group *g)
     if (t->tap || !any)
         return;
     printf("\n%s (a tick is 5 ms)\n", g->name);
-    if (!t->blind)
+    if (!t->blind && !t->replay)
         printf("%-44s %5s %13s %8s %-36s %-20s %-34s %s\n", "fault", "tick", "detected",
                "bound", "action", "reason", "bound in words", "verdict");
 }
@@ -191,6 +246,12 @@ static bool options(struct tally *t, int argc, char **argv)
             scenario_trace = true;
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             t->only = argv[++i];
+        else if (strcmp(argv[i], "--record") == 0 && i + 1 < argc)
+            t->record = argv[++i];
+        else if (strcmp(argv[i], "--replay") == 0 && i + 1 < argc) {
+            t->record = argv[++i];
+            t->replay = true;
+        }
 #ifdef ACTD_BLIND
         else if (strcmp(argv[i], "--blind") == 0)
             t->blind = scenario_blind = true;
@@ -211,13 +272,18 @@ int main(int argc, char **argv)
     char scratch[WORLD_PATH];
 
     if (!options(&t, argc, argv)) {
-        fprintf(stderr, "matrix [--tap] [--only PART] [--trace] [--blind]\n");
+        fprintf(stderr, "matrix [--tap] [--only PART] [--trace] [--blind] "
+                        "[--record DIR | --replay DIR]\n");
         return 2;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !make_scratch(scratch))
         return 2;
+    if (t.record && mkdir(t.record, 0750) != 0 && errno != EEXIST) {
+        fprintf(stderr, "%s: %s\n", t.record, strerror(errno));
+        return 2;
+    }
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         heading(&t, groups[g]);
         for (int i = 0; i < groups[g]->n; i++)
@@ -226,6 +292,11 @@ int main(int argc, char **argv)
     remove_scratch(scratch);
     if (t.tap)
         printf("1..%d\n", t.n);
+    else if (t.replay)
+        printf(
+            "\n%d runs: %d replayed as they must be (%lu ticks, %lu commands; %d times one "
+            "byte of the input was another)\n",
+            t.n, t.good, (unsigned long)t.ticks, (unsigned long)t.commands, t.flips);
     else
         printf("\n%d faults: %d %s\n", t.n, t.good,
                t.blind ? "fail without their detector" : "detected in time");

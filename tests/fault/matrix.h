@@ -56,6 +56,10 @@ struct scenario {
     const char *(*check)(struct probe *p); // at the end: a complaint, or NULL
     // What its detector keeps from happening is a crash, so that a blind run may well end in one.
     bool crashes;
+    // `act` hits memory of the loop itself, this many ticks after the injection, + 1; 0 = it does not.
+    // No input says so: a replay of the run must differ from there on, at the latest in the tick that
+    // detects it.
+    uint64_t hits;
     // Instead of all that: a scenario that is no run of the world. A complaint, or NULL; fills
     // the probe's action, and calls probe_begin when all that it needs is there and good.
     const char *(*alone)(struct probe *p);
@@ -93,6 +97,11 @@ void probe_complain(struct probe *p, const char *format, ...)
 void probe_begin(struct probe *p);
 // Does the whole scenario; p->problem is "" when it went as it must.
 void scenario_run(struct probe *p, const struct scenario *s);
+
+// Where the worlds of scenarios record themselves, NULL = nowhere; and what the last one ran.
+struct replay_ran;
+extern const char *scenario_record;
+extern struct replay_ran scenario_ran;
 
 extern bool scenario_trace; // every change of state and faults to stderr
 extern bool scenario_blind; // without its detector, or its fault where it has none

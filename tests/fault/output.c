@@ -115,6 +115,7 @@ static const struct scenario of[] = {
      .bound = "the same tick; INTERNAL in the next",
      .detector = BLIND_GATE,
      .act = hit_guard,
+     .hits = 1,
      .inject = {.target = INJECT_POLICY,
                 .verb = VERB_WRONG,
                 .variant = POLICY_FAR,

@@ -302,6 +302,7 @@ static const struct scenario of[] = {
      .bound = "the same tick; 5 in a row",
      .detector = BLIND_TARGET,
      .act = hit_rows,
+     .hits = 1,
      .inject = {.ticks = 20},
      .reason = REASON_NOT_FINITE,
      .least = 0,

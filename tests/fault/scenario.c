@@ -5,11 +5,15 @@
 #include <string.h>
 
 #include "daemon/loop_impl.h"
+#include "daemon/tape.h"
 #include "tests/fault/scenario_impl.h"
+#include "tests/replay/replay_check.h"
 
 #define SETTLE 120 // ticks until the window of every budget, 500 ms, is clean again
 
 bool scenario_trace, scenario_blind;
+const char *scenario_record;
+struct replay_ran scenario_ran;
 
 void probe_complain(struct probe *p, const char *format, ...)
 {
@@ -164,6 +168,7 @@ static bool start(struct probe *p)
 
     if (p->s->configure)
         p->s->configure(&c);
+    c.record = scenario_record;
     rc = world_new(&p->w, &c);
     if (rc != 0) {
         probe_complain(p, "no world: %d", rc);
@@ -259,6 +264,20 @@ static void run(struct probe *p)
     }
 }
 
+static void note_run(const struct probe *p)
+{
+    const struct world *w = p->w;
+
+    if (w && w->tape)
+        scenario_ran = (struct replay_ran){.cfg = w->cfg,
+                                           .ticks = w->ticks_run,
+                                           .commands = w->commands,
+                                           .inputs = w->tape->inputs,
+                                           .chunks = w->tape->chunks,
+                                           .hit = p->s->hits ? p->from + p->s->hits : 0,
+                                           .shown = p->detected};
+}
+
 void scenario_run(struct probe *p, const struct scenario *s)
 {
     memset(p, 0, sizeof *p);
@@ -275,6 +294,7 @@ void scenario_run(struct probe *p, const struct scenario *s)
         probe_begin(p);
         run(p);
     }
+    note_run(p);
     world_free(p->w);
     p->w = NULL;
 }

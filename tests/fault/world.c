@@ -6,6 +6,8 @@
 // A thread that is stopped, or stuck, has its events at the end of that.
 #include "tests/fault/world_impl.h"
 
+#include "daemon/tape.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -101,6 +103,24 @@ static int arrived_last(const struct world *w, int to)
     return arrived_end(w, to, true);
 }
 
+ns_t world_receipts(struct world *w, int stream, int n)
+{
+    struct sender *s = &w->in->sender[stream];
+    ns_t first = w->now > s->heard_ns ? w->now : s->heard_ns + 1;
+
+    s->heard_ns = first + n - 1;
+    return first;
+}
+
+static int waiting(const struct world *w, int to)
+{
+    int n = 0;
+
+    for (int i = 0; i < w->in->letters; i++)
+        n += w->in->letter[i].to == to && w->in->letter[i].at <= w->now;
+    return n;
+}
+
 static void deliver_joints(struct world *w)
 {
     int i, n = 0;
@@ -108,7 +128,7 @@ static void deliver_joints(struct world *w)
     while ((i = arrived(w, 0)) >= 0) {
         if (n++ < SMALL_MARK)
             intake_joints(w->in->intake, w->in->letter[i].bytes, w->in->letter[i].size,
-                          w->now);
+                          world_receipts(w, 0, 1));
         letter_free(w, i);
         w->messages++;
     }
@@ -118,16 +138,20 @@ static void deliver_joints(struct world *w)
 // As the bus does: the newest that is good enough to be parked.
 static void deliver_frames(struct world *w, int camera)
 {
+    int left = waiting(w, 1 + camera), i;
+    ns_t first = left > 0 ? world_receipts(w, 1 + camera, left) : 0;
     bool parked = false;
-    int i;
 
     while ((i = arrived_last(w, 1 + camera)) >= 0) {
+        const struct letter *l = &w->in->letter[i];
+        ns_t at = first + --left;
+
         w->messages++;
         if (parked)
-            camera_supersede(w->camera[camera], 1);
+            camera_supersede(w->camera[camera], l->bytes, l->size, at);
         else
-            parked = camera_park(w->camera[camera], intake_codec(w->in->intake),
-                                 w->in->letter[i].bytes, w->in->letter[i].size, w->now);
+            parked = camera_park(w->camera[camera], intake_codec(w->in->intake), l->bytes,
+                                 l->size, at);
         letter_free(w, i);
     }
 }
@@ -147,6 +171,7 @@ static void look_at_wall(struct world *w)
 static void bus_receives(struct world *w)
 {
     look_at_wall(w);
+    world_record_bus(w);
     deliver_joints(w);
     for (int i = 0; i < w->cfg.loop.n_cameras; i++)
         deliver_frames(w, i);
@@ -175,7 +200,12 @@ static void bus_sends(struct world *w)
 
     w->in->command_at_ns = NEVER;
     while (outbox_next(&w->outbox, &w->board, w->now, &c)) {
-        size_t n = codec_command(intake_codec(w->in->intake), &c, bytes, sizeof bytes);
+        int64_t made_wall_ns = clock_wall_ns() - (clock_now_ns() - c.made_ns);
+        size_t n = codec_command(intake_codec(w->in->intake), &c, made_wall_ns, bytes,
+                                 sizeof bytes);
+
+        if (n > 0)
+            tape_command(w->board.tape, w->now, bytes, n);
 
         if (w->hooks.made)
             w->hooks.made(w->hooks.arg, w, &c);
@@ -400,4 +430,5 @@ void world_step(struct world *w)
         // A loop that is stuck for ever has no next tick: a step is a period then.
     } while (first != TICK && !(at[TICK] == NEVER && w->now >= w->in->step_until_ns));
     w->in->step_until_ns = w->now + w->schedule.period_ns;
+    world_record_turn(w);
 }

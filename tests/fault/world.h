@@ -21,6 +21,7 @@
 #include "daemon/loop.h"
 #include "daemon/monitor.h"
 #include "daemon/outbox.h"
+#include "daemon/replay.h"
 #include "tests/fault/injector.h"
 #include "tests/fault/plant.h"
 
@@ -54,6 +55,7 @@ struct world_config {
     bool jpeg;             // frames are JPEG, else mono8
     bool monitor;          // a monitor looks on
     const char *black_box; // directory of dumps, NULL = none are written
+    const char *record;    // directory of a recording, NULL = none is made
     uint64_t seed;
     struct plant_config plant;
 };
@@ -93,6 +95,8 @@ struct world {
     struct outbox outbox;
     struct monitor_state monitor;
     struct camera *camera[WORLD_CAMERAS];
+    struct tape *tape; // NULL = it is not recorded
+    struct recorder *recorder;
 
     // Of the last tick that ran: its number, and when it woke.
     uint64_t tick;
@@ -126,6 +130,18 @@ bool world_until(struct world *w, enum ladder_state s, int most);
 bool world_to_running(struct world *w);
 // The next tick whose number is a multiple of this has all streams in this phase.
 #define WORLD_PHASE_TICKS 16
+
+// world_record.c, plain. The robot that a world is, for replay_run_robot; what it points to is
+// cfg's. Its chunks are taken as recorded.
+void world_robot(const struct world_config *cfg, struct replay_robot *out);
+// brain.c, plain. The policy of a BRAIN_ACT once more, and what makes chunks anew with it: for
+// replay_robot's arg and think. NULL when there is none.
+struct brain_again;
+struct brain_again *brain_again_new(const struct world_config *cfg);
+void brain_again_free(struct brain_again *b);
+int brain_again_think(void *again, const struct tape_chunk *request,
+                      const struct policy_image *image, const struct joint_sample *joints,
+                      float *row, struct config_error *err);
 
 // Somebody sets the wall clock; local: driver and cameras run on this machine and stamp by it.
 void world_set_wall(struct world *w, int64_t by_ns, bool local);

@@ -23,6 +23,7 @@ struct letter { // a message under way
 struct sender { // of a stream, in the robot
     ns_t next_ns;
     uint64_t sent;
+    ns_t heard_ns;    // receipt of its last message
     int64_t clock_ns; // how far its wall clock is off
     ns_t quiet_until_ns;
     bool restarted;
@@ -46,6 +47,10 @@ struct world_inside {
     struct brain_state *brain;
 };
 
+// When the bus has n messages of a stream that are there now: the time of the first of them. No
+// two have the same, as with the daemon's bus.
+ns_t world_receipts(struct world *w, int stream, int n);
+
 // What is wrong with a target at a time, or NULL.
 const struct injection *world_wrong(const struct world *w, enum inject_target target,
                                     int index, ns_t at);
@@ -56,6 +61,13 @@ void sender_frame(struct world *w, int camera);
 // Takes a copy of the bytes.
 void letter_post(struct world *w, int to, ns_t at, const void *bytes, size_t size);
 void letter_free(struct world *w, int i);
+
+// world_record.c. 0 or -errno; nothing, when it is not asked for.
+int world_record_begin(struct world *w);
+void world_record_turn(struct world *w); // after each step
+void world_record_bus(struct world *w);  // the bus' state, when it is due
+void world_record_end(struct world *w);
+struct intake_config world_intake(const struct world_config *c);
 
 // brain.c: the policy's side.
 int brain_new(struct world *w);

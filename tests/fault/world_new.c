@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/tape.h"
 #include "tests/fault/world_impl.h"
 
 #define MS NS_PER_MS
@@ -77,15 +78,11 @@ struct world_config world_defaults(void)
 
 static int new_intake(struct world *w)
 {
-    struct intake_config c = {.joints = w->cfg.loop.joints,
-                              .max_jump = w->cfg.max_jump,
-                              .rate_hz = w->cfg.joints_hz};
+    const struct intake_config c = world_intake(&w->cfg);
     const char *name[ACTD_MAX_JOINTS];
 
-    for (int i = 0; i < c.joints; i++) {
+    for (int i = 0; i < c.joints; i++)
         name[i] = w->plant.cfg.name[i];
-        c.velocity[i] = w->cfg.loop.limits.velocity[i];
-    }
     return intake_new(&w->in->intake, &c, name, &w->board);
 }
 
@@ -97,6 +94,8 @@ static int new_cameras(struct world *w)
         rc = camera_new(&w->camera[i], &w->board.camera[i], 0);
         if (rc == 0)
             camera_declare(w->camera[i], w->cfg.camera_hz[i], &w->board.armed);
+        if (rc == 0)
+            camera_record(w->camera[i], w->tape, 1 + i);
         if (rc == 0 && w->cfg.expects)
             camera_expect(w->camera[i], WORLD_SIDE, WORLD_SIDE);
     }
@@ -135,6 +134,8 @@ int world_new(struct world **out, const struct world_config *cfg)
     start_clocks(w);
     rc = board_init(&w->board, cfg->loop.n_cameras, cfg->rows, cfg->loop.joints);
     if (rc == 0)
+        rc = world_record_begin(w);
+    if (rc == 0)
         rc = new_intake(w);
     if (rc == 0)
         rc = new_cameras(w);
@@ -155,12 +156,14 @@ void world_free(struct world *w)
 {
     if (!w)
         return;
+    world_record_end(w);
     brain_free(w);
     for (int i = 0; i < WORLD_CAMERAS; i++)
         camera_stop(w->camera[i]);
     loop_free(w->loop);
     intake_free(w->in->intake);
     board_free(&w->board);
+    tape_free(w->tape);
     while (w->in->letters > 0)
         letter_free(w, 0);
     for (int i = 0; i <= WORLD_CAMERAS; i++)

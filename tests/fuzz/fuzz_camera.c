@@ -322,11 +322,12 @@ static void unread(struct rig *r, const uint8_t *p)
     struct counts was = counts(r);
 
     if (p[0] & 1) {
-        camera_supersede(r->camera, p[1]);
+        for (int i = 0; i < p[1]; i++)
+            camera_supersede(r->camera, now.bytes, now.size, r->now);
         r->sent += p[1];
         return;
     }
-    camera_refuse(r->camera, CODEC_UNPARSABLE, "of several parts");
+    camera_refuse(r->camera, CODEC_UNPARSABLE, "of several parts", r->now);
     check(r, was, 0);
 }
 

@@ -124,10 +124,10 @@ static void round_trip(struct codec *codec, const struct command *c, int n,
                        const char *const *names, uint16_t capacity)
 {
     static uint8_t buf[CODEC_COMMAND_MAX];
-    size_t size = codec_command(codec, c, buf, sizeof buf);
+    size_t size = codec_command(codec, c, c->made_ns & INT64_MAX, buf, sizeof buf);
     uint8_t *exact = malloc(capacity);
 
-    must(exact && codec_command(codec, c, exact, capacity) <= capacity);
+    must(exact && codec_command(codec, c, c->made_ns & INT64_MAX, exact, capacity) <= capacity);
     free(exact);
     must((size > 0) == (c->n == n));
     if (size == 0)

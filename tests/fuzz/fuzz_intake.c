@@ -252,7 +252,7 @@ static size_t record(struct rig *r, enum op op, const uint8_t *p, size_t left)
         set_clock(r, p);
         break;
     case PARTS:
-        intake_refuse(r->in, CODEC_UNPARSABLE, "of several parts");
+        intake_refuse(r->in, CODEC_UNPARSABLE, "of several parts", r->now);
         check(r, before);
         break;
     case LATER:

@@ -3,6 +3,7 @@
 
     python3.12 tests/parity/run.py [--venv DIR] [--old-venv DIR --old-python PYTHON]
                                    [--build DIR] [--write] [--skip-full] [--yes]
+                                   [--only-viewers]
 
 1. builds a virtual environment with the current LeRobot (and one with 0.3.x) outside the tree,
 2. regenerates every golden case with it and compares with the committed ones (--write replaces
@@ -10,7 +11,9 @@
 3. runs whole checkpoints, small ones and the default-size models: LeRobot writes one, computes
    its actions and records them in its golden.safetensors, then tests/parity/infer_dir.c loads
    the same directory, and must refuse it once the record is perturbed,
-4. runs the C golden tests, and prints one table of worst differences.
+4. runs the C golden tests, and prints one table of worst differences,
+5. records the simulated arm and opens the recordings with PyPI's MCAP reader and with Rerun's loader
+   (viewers.py; alone with --only-viewers, which needs none of the above).
 
 Exits with 0 when everything is within its bound.
 """
@@ -33,6 +36,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "actd"
 
 NEW = {"lerobot": "lerobot==0.6.1", "python": (3, 12), "gigabytes": 2.9, "disk": 5.1}
 OLD = {"lerobot": "lerobot==0.3.3", "python": (3, 10), "gigabytes": 3.4, "disk": 6.3}
+
+VIEWERS = ["mcap==1.6.0", "mcap-protobuf-support==0.6.0", "pillow", "pyzmq", "rerun-sdk==0.41.0"]
 
 BOUND = 2e-5  # normalised actions
 BOUND_RANGE = 1e-5  # actions, of their range
@@ -94,6 +99,26 @@ def environment(where, base, what, yes):
     if not installed(python, what["lerobot"]):
         die(f"{what['lerobot']} was installed into {where} but does not import; remove it.")
     return python
+
+
+def viewers_environment(where):
+    """For viewers.py: 0.2 GB, nearly all of it Rerun."""
+    python, asked = where / "bin" / "python", where / "asked"
+    if asked.exists() and asked.read_text().split() == VIEWERS:
+        return python
+    if ROOT in where.resolve().parents:
+        die(f"--viewers-venv {where} lies inside the source tree; name a directory outside it.")
+    print(f"parity: {', '.join(VIEWERS)} will be installed into {where}.", flush=True)
+    run(sys.executable, "-m", "venv", where)
+    run(python, "-m", "pip", "install", "--quiet", *VIEWERS)
+    asked.write_text("\n".join(VIEWERS))
+    return python
+
+
+def viewers(args):
+    python = viewers_environment(args.viewers_venv)
+    command = [python, HERE / "viewers.py", "--build", args.build]
+    return subprocess.run([str(c) for c in command]).returncode
 
 
 def check_python(base, what, option):
@@ -304,6 +329,10 @@ def arguments():
         "--old-venv", type=Path, default=CACHE / "parity-venv-0.3", help="LeRobot 0.3.x"
     )
     p.add_argument("--old-python", default=None, help="for --old-venv, Python 3.10 or newer")
+    p.add_argument(
+        "--viewers-venv", type=Path, default=CACHE / "parity-venv-viewers", help="MCAP, Rerun"
+    )
+    p.add_argument("--only-viewers", action="store_true", help="the recordings alone")
     p.add_argument("--build", default=str(ROOT / "build"), help="the Makefile's BUILD")
     p.add_argument("--tmp", default=None, help="where default-size checkpoints go (600 MB)")
     p.add_argument("--skip-full", action="store_true", help="leave the default-size models out")
@@ -315,6 +344,8 @@ def arguments():
 def main():
     args, rows = arguments(), []
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    if args.only_viewers:
+        return viewers(args)
     check_python(sys.executable, NEW, "PYTHON=")
     old_base = args.old_python or sys.executable
     check_python(old_base, OLD, "--old-python")
@@ -331,7 +362,8 @@ def main():
     golden_tests(tests, rows)
     for which in ["carried"] + ([] if args.skip_full else ["full"]):
         whole(new, driver, rows, args.tmp, which)
-    return 1 if print_table(rows) else 0
+    bad = print_table(rows)
+    return 1 if viewers(args) or bad else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "daemon/control_impl.h"
+#include "daemon/recorder.h"
 
 #define V(verb)   ACTD__V1__VERB__VERB_##verb
 #define R(result) ACTD__V1__RESULT__RESULT_##result
@@ -53,11 +54,39 @@ static struct {
     uint64_t known; // number that swap_look knows
     bool busy;      // a decided swap is still putting away
     int begin, list, held, cancelled;
+    int record;           // what the recorder answers
+    int started, stopped; // recordings
+    char mark[CONTROL_TEXT];
     size_t status;
 } fake;
 
 static struct status *const some_status = (struct status *)&fake;
 static struct swap *const some_swap = (struct swap *)&fake;
+static struct recorder *const some_recorder = (struct recorder *)&fake;
+
+int recorder_begin(struct recorder *r, char text[256])
+{
+    (void)r;
+    fake.started++;
+    snprintf(text, 256, "recording, in /r");
+    return fake.record;
+}
+
+int recorder_end(struct recorder *r, char text[256])
+{
+    (void)r;
+    fake.stopped++;
+    snprintf(text, 256, "the recording ends");
+    return fake.record;
+}
+
+int recorder_mark(struct recorder *r, const char *what, char text[256])
+{
+    (void)r;
+    snprintf(fake.mark, sizeof fake.mark, "%s", what);
+    snprintf(text, 256, "marked");
+    return fake.record;
+}
 
 size_t status_pack(struct status *s, uint8_t *out, size_t size)
 {
@@ -163,6 +192,7 @@ static inline int world_open(const char *act, const char *read)
                                        .board = &w.board,
                                        .status = some_status,
                                        .swap = some_swap,
+                                       .recorder = some_recorder,
                                        .explain = &w.explain};
     struct config_error err = {""};
     int rc;
@@ -283,7 +313,7 @@ static inline void ask_for(int fd, uint64_t id, Actd__V1__Verb verb, const char 
     actd__v1__control_request__init(&m);
     m.id = id;
     m.verb = verb;
-    if (verb == V(INSTRUCT))
+    if (verb == V(INSTRUCT) || verb == V(RECORD_MARK))
         m.text = (char *)(uintptr_t)name;
     else
         m.name = (char *)(uintptr_t)name;

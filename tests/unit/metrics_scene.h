@@ -32,6 +32,8 @@ static struct scene {
     Actd__V1__JointStatus joint[JOINTS], *joints[JOINTS];
     Actd__V1__ChunkStatus chunk;
     Actd__V1__PolicyStatus policy;
+    Actd__V1__RecordStatus record;
+    Actd__V1__Counter lost[2], *losts[2];
 } w;
 
 #define FILL(list, list_of, n, init, each) \
@@ -86,6 +88,24 @@ static inline void scene_parts(char *name)
     w.policy.swaps_failed = 2;
     w.policy.previous = "before";
     w.m.policy_in_use = &w.policy;
+    actd__v1__record_status__init(&w.record);
+    for (int i = 0; i < 2; i++) {
+        actd__v1__counter__init(&w.lost[i]);
+        w.lost[i].name = i ? "ticks" : "frames";
+        w.lost[i].value = i ? 0 : 21;
+        w.losts[i] = &w.lost[i];
+    }
+    w.record.recording = true;
+    w.record.files = 2;
+    w.record.bytes = 3000000000;
+    w.record.messages = 44;
+    w.record.held_bytes = 5;
+    w.record.removed = 6;
+    w.record.slowest_write_ns = 250000000;
+    w.record.cpu_ns = 1500000000;
+    w.record.lost = w.losts;
+    w.record.n_lost = 2;
+    w.m.record = &w.record;
 }
 
 static inline void scene(char *name)

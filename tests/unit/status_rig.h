@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "actd/v1/status.pb-c.h"
+#include "daemon/recorder.h"
 #include "daemon/status.h"
 
 #define CAMERAS POLICY_MAX_CAMERAS
@@ -63,6 +64,13 @@ void swap_policy_status(struct swap *s, struct swap_policy *out)
 {
     (void)s;
     *out = of_swap;
+}
+
+static struct recorder_counts of_recorder;
+void recorder_counts(struct recorder *r, struct recorder_counts *out)
+{
+    (void)r;
+    *out = of_recorder;
 }
 
 uint64_t camera_superseded(const struct camera *c)
@@ -134,6 +142,7 @@ static inline int setup(void **state)
     memset(&of_infer, 0, sizeof of_infer);
     memset(infer_why, 0, sizeof infer_why);
     memset(&of_swap, 0, sizeof of_swap);
+    memset(&of_recorder, 0, sizeof of_recorder);
     for (int c = 0; c < CAMERAS; c++)
         r->cameras[c] = &r->camera[c];
     name_things(r);
@@ -143,6 +152,7 @@ static inline int setup(void **state)
                                        .cameras = r->cameras,
                                        .scheduling = "SCHED_FIFO 50",
                                        .memory_locked = true,
+                                       .recorder = (struct recorder *)&of_recorder,
                                        .publisher = r->pub};
     return status_new(&r->status, &r->source);
 }
@@ -283,6 +293,11 @@ static inline void everything_wrong(struct rig *r)
     of_bus.send_failed = UINT64_MAX;
     of_infer.no_frame = of_infer.skew = of_infer.no_joints = UINT64_MAX;
     of_infer.failed = of_infer.ring_full = UINT64_MAX;
+    memset(&of_recorder, 0x7f, sizeof of_recorder);
+    of_recorder.mode = RECORDER_TRIGGER;
+    of_recorder.recording = of_recorder.healthy = true;
+    longest(of_recorder.file, sizeof of_recorder.file, 0);
+    longest(of_recorder.last_error, sizeof of_recorder.last_error, 0);
 }
 
 #endif

@@ -252,7 +252,7 @@ static void test_refused_in_a_row(void **state)
     assert_int_equal(f->mark.refused_in_a_row, 0);
     assert_int_equal(f->mark.refused, 5);
     park_grey(f, 1); // a duplicate is neither
-    camera_refuse(f->camera, CODEC_UNPARSABLE, "x");
+    camera_refuse(f->camera, CODEC_UNPARSABLE, "x", f->received_ns);
     park_grey(f, 1);
     assert_int_equal(f->mark.refused_in_a_row, 1);
     assert_int_equal(f->mark.duplicate, 2);
@@ -275,7 +275,7 @@ static void test_slow_camera(void **state)
     assert_true(f->mark.slow);
     // Every second one is superseded: they came all the same.
     for (int i = 0; i < 51; i++) {
-        camera_supersede(f->camera, 1);
+        camera_supersede(f->camera, f->message, f->size, f->received_ns);
         f->received_ns += FRAME;
         next_grey(f, i, 0);
     }

@@ -59,10 +59,11 @@ static void what_is_not_there_is_said_to_be_not_there(void **state)
     assert_int_equal(world_open("", ""), 0);
     assert_string_equal(asked(V(INSTRUCT), "pick it up", R(UNSUPPORTED))->text,
                         "not supported by this policy");
-    assert_non_null(
-        strstr(asked(V(RECORD_START), "", R(UNSUPPORTED))->text, "does not record"));
-    assert_non_null(
-        strstr(asked(V(RECORD_STOP), "", R(UNSUPPORTED))->text, "does not record"));
+    w.control->src.recorder = NULL;
+    assert_non_null(strstr(asked(V(RECORD_START), "", R(REFUSED))->text, "no recorder"));
+    assert_non_null(strstr(asked(V(RECORD_STOP), "", R(REFUSED))->text, "no recorder"));
+    assert_non_null(strstr(asked(V(RECORD_MARK), "x", R(REFUSED))->text, "no recorder"));
+    assert_int_equal(fake.started + fake.stopped, 0);
     w.control->src.status = NULL;
     asked(V(STATUS), "", R(FAILED));
     asked(V(METRICS), "", R(FAILED));
@@ -616,6 +617,23 @@ static void whoever_asked_for_a_swap_may_go_away(void **state)
     asked(V(STATUS), "", R(OK));
 }
 
+static void recordings_are_begun_ended_and_marked(void **state)
+{
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    assert_string_equal(asked(V(RECORD_START), "", R(OK))->text, "recording, in /r");
+    assert_string_equal(asked(V(RECORD_MARK), "it fell: \xc3\xb6", R(OK))->text, "marked");
+    assert_string_equal(fake.mark, "it fell: \xc3\xb6");
+    assert_string_equal(asked(V(RECORD_STOP), "", R(OK))->text, "the recording ends");
+    fake.record = -EALREADY;
+    assert_string_equal(asked(V(RECORD_START), "", R(REFUSED))->text, "recording, in /r");
+    asked(V(RECORD_STOP), "", R(REFUSED));
+    asked(V(RECORD_MARK), "x", R(REFUSED));
+    assert_true(fake.started == 2 && fake.stopped == 2);
+    assert_non_null(strstr(asked(V(RECORD_MARK), "", R(INVALID))->text, "text: missing"));
+    assert_int_equal(atomic_load(&w.board.requests), 0); // the loop is not asked
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_up, world_down)
 
 int main(void)
@@ -624,6 +642,7 @@ int main(void)
         TEST(status_metrics_and_findings_are_answered),
         TEST(policies_are_listed),
         TEST(what_is_not_there_is_said_to_be_not_there),
+        TEST(recordings_are_begun_ended_and_marked),
         TEST(a_reply_that_is_too_long_is_not_sent_in_half),
         TEST(the_longest_reply_fits_one_packet),
         TEST(the_loop_is_asked_and_its_answer_told),

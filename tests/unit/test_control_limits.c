@@ -335,7 +335,7 @@ static void a_reader_may_look_but_not_act(void **state)
 {
     static const Actd__V1__Verb acting[] = {
         V(ARM),  V(DISARM),    V(STOP),     V(ESTOP),        V(RESET),      V(HOME),
-        V(SWAP), V(SWAP_BACK), V(INSTRUCT), V(RECORD_START), V(RECORD_STOP)};
+        V(SWAP), V(SWAP_BACK), V(INSTRUCT), V(RECORD_START), V(RECORD_STOP), V(RECORD_MARK)};
     static const Actd__V1__Verb looking[] = {V(STATUS), V(METRICS), V(POLICIES),
                                              V(DOCTOR)};
     int fd;
@@ -346,7 +346,8 @@ static void a_reader_may_look_but_not_act(void **state)
     fd = client_as(READER);
     turn(NS_PER_MS);
     for (size_t i = 0; i < sizeof acting / sizeof *acting; i++) {
-        bool named = acting[i] == V(SWAP) || acting[i] == V(INSTRUCT);
+        bool named = acting[i] == V(SWAP) || acting[i] == V(INSTRUCT) ||
+                     acting[i] == V(RECORD_MARK);
         ask_for(fd, i, acting[i], named ? "x" : "");
         turn(NS_PER_MS);
         assert_non_null(strstr(expect(fd, i, R(DENIED))->text, "operators.act"));

@@ -83,6 +83,11 @@ static void every_verb_is_read(void **state)
     assert_true(r.force && r.allow == (SWAP_ALLOW_CHUNK | SWAP_ALLOW_JOINTS));
     assert_string_equal(r.name, "act v2.1");
     same_as_protobuf(bytes, n);
+    n = pack(5, V(RECORD_MARK), "", "here", false, NULL, 0);
+    assert_int_equal(parse(n), 0);
+    assert_true(control_acts(r.verb) && !control_stops(r.verb));
+    assert_string_equal(r.text, "here");
+    same_as_protobuf(bytes, n);
     n = pack(4, V(INSTRUCT), "", "pick up the \xc3\xb6l \xf0\x9f\x9b\xa2", false, NULL,
              0);
     assert_int_equal(parse(n), 0);
@@ -124,7 +129,7 @@ static void not_one_is_refused(void **state)
         {"nothing", "verb: missing", RAW(8, 1)},
         {"verb 0", "verb: this version", RAW(16, 0)},
         {"verb 5", "verb: this version", RAW(16, 5)},
-        {"verb 27", "verb: this version", RAW(16, 27)},
+        {"verb 28", "verb: this version", RAW(16, 28)},
         {"verb -1", "verb: this version",
          RAW(16, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1)},
         {"verb 2^32 + 1", "verb: this version", RAW(16, 129, 128, 128, 128, 16)},

@@ -113,7 +113,7 @@ static void test_form(void **state)
     take(r);
     counts(r, 3, 4, 4);
     last_was(r, REASON_JOINTS_INVALID, -1, CODEC_EMPTY, "no bytes");
-    intake_refuse(r->in, CODEC_UNPARSABLE, "several parts");
+    intake_refuse(r->in, CODEC_UNPARSABLE, "several parts", r->now);
     counts(r, 3, 5, 5);
     last_was(r, REASON_JOINTS_INVALID, -1, CODEC_UNPARSABLE, "several parts");
     at(r, 0);

@@ -223,6 +223,44 @@ static void levels_for_the_journal_only(void **state)
     says(r, "warning: w\n");
 }
 
+// ---- a second reader -------------------------------------------------------------------------
+
+struct heard {
+    int n;
+    enum log_level level;
+    char text[1100];
+};
+
+static void hear(void *arg, enum log_level level, const char *text)
+{
+    struct heard *h = arg;
+    h->n++;
+    h->level = level;
+    snprintf(h->text, sizeof h->text, "%s", text);
+}
+
+// Whole, without time and level, and also where nobody reads standard error.
+static void another_hears_every_line(void **state)
+{
+    struct rig *r = *state;
+    struct heard h = {0};
+    log_line(LOG_INFO, "before");
+    log_also(hear, &h);
+    log_line(LOG_WARN, "a\tline of %d", 7);
+    assert_int_equal(h.n, 1);
+    assert_int_equal(h.level, LOG_WARN);
+    assert_string_equal(h.text, "a?line of 7");
+    close(r->from);
+    r->from = -1;
+    signal(SIGPIPE, SIG_IGN);
+    log_line(LOG_ERROR, "unread");
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.text, "unread");
+    log_also(NULL, NULL);
+    log_line(LOG_INFO, "after");
+    assert_int_equal(h.n, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -231,6 +269,7 @@ int main(void)
         TEST(time_and_level_on_a_terminal), TEST(no_text_forges_a_line),
         TEST(a_long_text_is_one_line),      TEST(a_full_pipe_loses_lines_and_counts_them),
         TEST(lives_without_a_reader),       TEST(levels_for_the_journal_only),
+        TEST(another_hears_every_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

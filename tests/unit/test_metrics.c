@@ -45,6 +45,17 @@ static void numbers_come_out(void **state)
         {"actd_swaps_total" IN "result=\"failed\",", 2},
         {"actd_policy_previous_kept" IN, 1},
         {"actd_swap_in_progress" IN, 0},
+        {"actd_record_active" IN, 1},
+        {"actd_record_healthy" IN, 0},
+        {"actd_record_files_total" IN, 2},
+        {"actd_record_bytes_total" IN, 3e9},
+        {"actd_record_messages_total" IN, 44},
+        {"actd_record_lost_total" IN "class=\"frames\",", 21},
+        {"actd_record_lost_total" IN "class=\"ticks\",", 0},
+        {"actd_record_removed_total" IN, 6},
+        {"actd_record_held_bytes" IN, 5},
+        {"actd_record_write_slowest_seconds" IN, 0.25},
+        {"actd_record_cpu_seconds_total" IN, 1.5},
     };
 
     (void)state;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "daemon/infer.h"
+#include "daemon/tape.h"
 #include "foxglove/CompressedImage.pb-c.h"
 #include "foxglove/RawImage.pb-c.h"
 
@@ -316,6 +317,53 @@ static void due_earlier_by_the_latency(void **state)
 
 // ---- what ------------------------------------------------------------------------------------
 
+// The chunk and what it was made of, as on the tape: the receipt of the frames that were looked at,
+// not of the ones that came meanwhile. A failed inference is no chunk.
+static void tells_the_tape(void **state)
+{
+    const struct tape_sizes sizes = {{4096, 4096, 1 << 16, 4096, 4096}};
+    struct rig *r = *state;
+    const struct tape_entry *e;
+    struct tape_chunk c;
+
+    start(r, TRIGGER_CONTINUOUS);
+    report(r, true, LADDER_RUNNING, 5);
+    assert_int_equal(tape_new(&r->board.tape, &sizes), 0);
+    tape_turn(r->board.tape, true);
+    for (int i = 0; i < 300; i++)
+        joints_at(r, T0 + (i - 260) * MS, i);
+    frame(r, WRIST, 77, T0 - 7 * MS);
+    frame(r, FRONT, 33, T0);
+    assert_true(infer_due(r->infer, T0 + 50 * MS) && infer_observe(r->infer) == 0);
+    infer_think(r->infer, T0 + 50 * MS);
+    frame(r, WRIST, 78, T0 + 20 * MS);
+    frame(r, FRONT, 34, T0 + 20 * MS);
+    infer_finish(r->infer, T0 + 62 * MS);
+    assert_true(take(r));
+    e = tape_peek(r->board.tape, TAPE_CHUNKS);
+    assert_non_null(e);
+    memcpy(&c, e + 1, sizeof c);
+    assert_true(c.number == 1 && c.id == r->chunk->id && c.rows == ROWS);
+    assert_int_equal(c.joints, JOINTS);
+    assert_true(c.frame_ns[WRIST] == T0 - 7 * MS && c.frame_ns[FRONT] == T0);
+    assert_true(c.capture_ns[WRIST] == T0 - 7 * MS && c.capture_ns[FRONT] == T0);
+    assert_true(c.anchor_ns == r->chunk->anchor_ns && c.oldest_ns == r->chunk->oldest_ns);
+    assert_true(c.began_ns == T0 + 50 * MS && c.ready_ns == T0 + 62 * MS);
+    assert_true(c.step_ns == STEP && c.generation == r->chunk->generation);
+    assert_int_equal(c.joint_sample, 261); // number i + 1 at T0 + (i - 260) ms
+    assert_int_equal(e->size, sizeof c + sizeof(float) * ROWS * JOINTS);
+    assert_memory_equal((const char *)(e + 1) + sizeof c, r->chunk->row,
+                        sizeof(float) * ROWS * JOINTS);
+    tape_release(r->board.tape, TAPE_CHUNKS);
+    assert_null(tape_peek(r->board.tape, TAPE_CHUNKS));
+    r->script.rc = -EIO; // nothing was made
+    all_at(r, T0 + 80 * MS);
+    assert_true(infer_at(r, T0 + 80 * MS, MS));
+    assert_null(tape_peek(r->board.tape, TAPE_CHUNKS));
+    tape_free(r->board.tape);
+    r->board.tape = NULL;
+}
+
 static void sees_what_belongs_to_the_anchor(void **state)
 {
     struct rig *r = *state;
@@ -582,6 +630,7 @@ int main(void)
         WITH(waits_most_of_a_period_for_the_other_camera),
         WITH(due_by_rows),
         WITH(due_earlier_by_the_latency),
+        WITH(tells_the_tape),
         WITH(sees_what_belongs_to_the_anchor),
         WITH(says_what_it_starves_of),
         WITH(a_corrupt_frame_is_no_new_one),

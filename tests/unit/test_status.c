@@ -400,6 +400,44 @@ static void tells_faults_budgets_and_seams(void **state)
     has(publish(r), "faults: CAMERA_SLOW x1");
 }
 
+static void tells_of_the_recording(void **state)
+{
+    struct rig *r = *state;
+    publish(r);
+    assert_non_null(r->got->record);
+    assert_int_equal(r->got->record->mode, ACTD__V1__RECORD_STATUS__MODE__OFF);
+    assert_false(r->got->record->recording);
+    of_recorder = (struct recorder_counts){.mode = RECORDER_TRIGGER,
+                                           .recording = true,
+                                           .healthy = true,
+                                           .files = 3,
+                                           .messages = 4,
+                                           .bytes = 5,
+                                           .lost = {6, 7, 8, 9, 10},
+                                           .lost_messages = 11,
+                                           .removed = 12,
+                                           .held_bytes = 13,
+                                           .slowest_write_ns = 14,
+                                           .cpu_ns = 15,
+                                           .file = "/r/a.mcap",
+                                           .last_error = "no room; make some"};
+    publish(r);
+    const Actd__V1__RecordStatus *m = r->got->record;
+    static const char *const name[] = {"frames", "events", "chunks",
+                                       "bus",    "ticks",  "unwritten"};
+    assert_int_equal(m->mode, ACTD__V1__RECORD_STATUS__MODE__TRIGGER);
+    assert_true(m->recording && m->healthy && m->files == 3 && m->messages == 4 &&
+                m->bytes == 5 && m->removed == 12 && m->held_bytes == 13 &&
+                m->slowest_write_ns == 14 && m->cpu_ns == 15);
+    assert_string_equal(m->file, "/r/a.mcap");
+    assert_string_equal(m->last_error, "no room; make some");
+    assert_int_equal(m->n_lost, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_string_equal(m->lost[i]->name, name[i]);
+        assert_int_equal(m->lost[i]->value, 6 + i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +454,7 @@ int main(void)
         TEST(sums_up_at_the_end),
         TEST(lives_without_report_or_publisher),
         TEST(tells_faults_budgets_and_seams),
+        TEST(tells_of_the_recording),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

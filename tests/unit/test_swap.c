@@ -22,6 +22,14 @@ void log_line(enum log_level level, const char *format, ...)
     lines++;
 }
 
+static char seats[256]; // who took the seat, "name:generation " each
+static void seated(void *arg, const struct fitted *f)
+{
+    size_t n = strlen(seats);
+    (void)arg;
+    snprintf(seats + n, sizeof seats - n, "%s:%u ", f->name, f->generation);
+}
+
 // ---- helpers ---------------------------------------------------------------------------------
 
 static int setup(void **state)
@@ -36,10 +44,11 @@ static int setup(void **state)
                                     .load = rig_load,
                                     .unload = rig_unload,
                                     .load_arg = r,
+                                    .seated = seated,
                                     .by_hand = true};
     if (rc == 0)
         rc = swap_new(&r->swap, &src);
-    logged[0] = '\0';
+    logged[0] = seats[0] = '\0';
     lines = 0;
     r->report.mode = LADDER_RUNNING;
     rig_run(r, NS_PER_S); // its chunks come
@@ -130,6 +139,7 @@ static void untouched(struct rig *r, struct swap_report out, int rc, const char 
     assert_int_equal(policy(r).swaps_failed, 1);
     assert_string_equal(policy(r).swapping_to, "");
     assert_int_equal(r->report.generation, 1);
+    assert_string_equal(seats, "");
     assert_int_equal(r->frees, r->loads - (r->load_rc != 0));
     uint64_t before = r->chunks[1];
     rig_run(r, NS_PER_S);
@@ -184,6 +194,7 @@ static void drives_and_tells(void **state)
     assert_non_null(strstr(logged, "digest-of-first"));
     assert_non_null(strstr(logged, "digest-of-second"));
     assert_non_null(strstr(logged, "uid 1000 (pid 77)"));
+    assert_string_equal(seats, "second:2 ");
     assert_int_equal(r->frees, 0); // kept for the way back
     assert_int_equal(r->report.generation, 2);
     assert_true(r->least > 0);
@@ -601,6 +612,7 @@ static void its_first_inference_fails(void **state)
     assert_non_null(strstr(out.text, "the script says no; the policy before it drives"));
     assert_string_equal(policy(r).name, "first");
     assert_int_equal(policy(r).generation, 3); // after 2: the loop takes its chunks
+    assert_string_equal(seats, "second:2 first:3 ");
     assert_string_equal(policy(r).previous, "");
     assert_int_equal(r->frees, 1);
     rig_run(r, NS_PER_S);

@@ -104,6 +104,21 @@ void swap_cancel(struct swap *s, const char *why)
         cancelled++;
 }
 
+// In the place of recorder.
+static struct {
+    _Atomic int n;
+    _Atomic int reason;
+    _Atomic int64_t at_ns;
+} recorded;
+
+void recorder_fault(struct recorder *r, enum ladder_reason reason, ns_t at_ns)
+{
+    (void)r;
+    recorded.reason = (int)reason;
+    recorded.at_ns = at_ns;
+    recorded.n++;
+}
+
 // ---- the rig ---------------------------------------------------------------------------------
 
 struct rig {
@@ -135,6 +150,8 @@ static int setup(void **state)
     r->cfg.n_joints = fitted.binding.n = fitted.binding.n_state = JOINTS;
     fitted.info = &r->policy;
     held = cancelled = 0;
+    recorded.n = 0;
+    r->cfg.control.rate_hz = 100;
     for (int i = 0; i < JOINTS; i++) { // state 0 is turn, 1 grip, 2 lift; in degrees
         snprintf(r->cfg.joint[i].name, CONFIG_NAME, "%s", names[i]);
         fitted.binding.state_of[i] = fitted.binding.joint_of[i] = (i + 1) % JOINTS;
@@ -362,6 +379,47 @@ static void any_pose_without_a_threshold_or_statistics(void **state)
     r->policy.state.std = NULL;
     begin(r);
     assert_int_equal(eventually_requests(r), BOARD_ARM);
+}
+
+// ---- what the recording hears of -----------------------------------------------------------
+
+static void step_for(struct rig *r, enum ladder_state to, enum ladder_reason reason,
+                     uint64_t tick)
+{
+    const uint64_t n = r->report.events++;
+    r->report.event[n % BOARD_EVENTS] = (struct loop_event){
+        .tick = tick, .from = r->report.mode, .to = to, .reason = reason};
+    r->report.mode = to;
+    r->report.tick = tick + 3; // it is looked at three ticks later
+    r->report.now_ns = 5 * NS_PER_S;
+    slot_write(&r->board.report, &r->report);
+}
+
+// As for the black box: what stops the arm, unless somebody asked for it.
+static void a_fault_is_recorded(void **state)
+{
+    struct rig *r = *state;
+    r->src.recorder = (struct recorder *)&recorded; // never looked into
+    begin(r);
+    step_for(r, LADDER_RUNNING, REASON_NONE, 10);
+    step_for(r, LADDER_HOLD, REASON_JOINTS_STALE, 11);
+    step_for(r, LADDER_RUNNING, REASON_NONE, 12);
+    step_for(r, LADDER_STOPPING, REASON_OPERATOR, 13);
+    step_for(r, LADDER_STOPPED, REASON_OPERATOR, 14);
+    assert_true(eventually_lines(LOG_WARN, "step 14 to STOPPED", 1));
+    nap(LOOKS);
+    assert_int_equal(recorded.n, 0);
+    step_for(r, LADDER_ESTOP, REASON_JOINTS_JUMP, 20);
+    assert_true(eventually_lines(LOG_WARN, "step 20 to ESTOP", 1));
+    nap(LOOKS);
+    assert_int_equal(recorded.n, 1);
+    assert_int_equal(recorded.reason, REASON_JOINTS_JUMP);
+    assert_int_equal(recorded.at_ns, 5 * NS_PER_S - 3 * NS_PER_S / 100);
+    atomic_store(&r->board.stalls, 1);
+    assert_true(eventually_lines(LOG_ERROR, "the monitor cut the output", 1));
+    nap(LOOKS);
+    assert_int_equal(recorded.n, 2);
+    assert_int_equal(recorded.reason, REASON_LOOP_STALLED);
 }
 
 // ---- what it says ----------------------------------------------------------------------------
@@ -691,6 +749,7 @@ int main(void)
         TEST(refuses_a_strange_pose_by_name),
         TEST(a_pose_that_is_no_number_is_strange),
         TEST(any_pose_without_a_threshold_or_statistics),
+        TEST(a_fault_is_recorded),
         TEST(tells_each_step_once),
         TEST(tells_of_steps_it_missed),
         TEST(chatter_is_two_lines_a_second),

@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+"""Recordings of a real daemon, each replayed to the same bytes.
+
+    processes.py BUILD [--only PART]
+
+The daemon drives the simulated arm and records always: under the faults of tests/fault/process*.py
+that leave a log; with two policies changed in mid-motion, an emergency stop and what follows; and cut
+in the middle, where the replay begins with a keyframe. Every log is verified bit by bit, its policies
+included, and so is the log that the replay itself writes. One line per log. Run from the top of the
+tree; ends only the processes that it began.
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, "tests/fault")
+import process_kit as kit  # noqa: E402
+from process_kit import Problem, ends, need, running  # noqa: E402
+
+import process_files  # noqa: E402,F401
+import process_limits  # noqa: E402,F401
+import process_peers  # noqa: E402,F401
+import process_signals  # noqa: E402,F401
+
+# What leaves a log, each in another way. The rest differs from these in nothing that is recorded.
+FAULTS = ("SIGTERM", "SIGKILL", "SIGSTOP for 1 s", "two busy hogs for 3 s", "real-time threads throttled",
+          "a subscriber that never reads", "peers that vanish in the middle of a message",
+          "stderr is a pipe that nobody reads", "black box on a full disk")
+TRIES = 3  # a busy machine keeps the simulated robot waiting, and then there is nothing to record
+LEAST_TICKS = 100
+
+
+class Place(kit.Place):
+    """With a directory of recordings, and two policies to change between."""
+
+    def write_config(self, name, change=lambda text: text, policy="config/policies/reach"):
+        self.record = os.path.join(self.dir, "record")
+        self.policies = os.path.join(self.dir, "policies")
+        if not os.path.isdir(self.policies):
+            for copy in ("reach", "other"):
+                shutil.copytree("config/policies/reach", os.path.join(self.policies, copy))
+            another(os.path.join(self.policies, "other"))
+
+        def recorded(text):
+            text = text.replace("instance: fault", f"record: {{mode: always, directory: {self.record}}}\n"
+                                "instance: fault")
+            return change(re.sub(r"(swap:\n +directory: )policies\b", rf"\g<1>{self.policies}", text))
+
+        return super().write_config(name, recorded, os.path.join(self.policies, "reach"))
+
+    def ctl(self, *argv):
+        return subprocess.run([f"{self.build}/actctl", "--socket", f"{self.runtime}/control", *argv],
+                              capture_output=True, text=True)
+
+
+def another(directory):
+    """Weights that differ in the lowest bits of the last thousand: other chunks, by a hair."""
+    path = os.path.join(directory, "model.safetensors")
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    for i in range(len(data) - 4000, len(data), 4):
+        data[i] ^= 3
+    with open(path, "wb") as f:
+        f.write(data)
+    os.unlink(os.path.join(directory, "golden.safetensors"))
+
+
+# ---- verification: beside the next run, on the other core ----------------------------------------
+
+class Verification:
+    def __init__(self, name, place, build, path, exact=True, cut=None):
+        self.name, self.place, self.exact, self.cut = name, place, exact, cut
+        self.again = f"{path}.again"
+        self.out = open(os.path.join(place.dir, os.path.basename(path) + ".json"), "w+")
+        verify = f"'{build}/actd' replay verify --json -q"
+        command = (f"{verify} '{path}' -o '{self.again}' && {verify} '{self.again}'")
+        self.process = subprocess.Popen(["nice", "-n", "10", "sh", "-c", command], stdout=self.out,
+                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def judge(self):
+        """A line of figures, or a Problem."""
+        status = self.process.wait()
+        self.out.seek(0)
+        text = self.out.read()
+        self.out.close()
+        need(status == 0, f"exit {status}: {told(text)}")
+        decoder, end, said = json.JSONDecoder(), 0, []
+        while text[end:].strip():
+            end += len(text[end:]) - len(text[end:].lstrip())
+            value, end = decoder.raw_decode(text, end)
+            said.append(value)
+        need(len(said) == 2, f"{len(said)} verdicts, not 2")
+        for which, v in zip(("", "the replay's own log: "), said):
+            need(v["equal"] and v["bits"], f"{which}not compared bit by bit")
+            need(v["ticks"]["compared"] >= LEAST_TICKS, f"{which}only {v['ticks']['compared']} ticks")
+            need(not self.cut or v["keyframes"] >= 1, f"{which}it did not begin with a keyframe")
+            for what in ("inputs", "chunks", "ticks", "commands") if self.exact else ():
+                need(v[what]["not_compared"] == 0, f"{which}{v[what]['not_compared']} {what} were not compared")
+                need(v[what]["compared"] > 0, f"{which}there are no {what}")
+            need(not self.exact or v["gaps"] == 0, f"{which}{v['gaps']} gaps")
+        v = said[0]
+        return "".join(f"{v[w]['compared']:6} {w}" for w in ("ticks", "inputs", "chunks", "commands")) + \
+            (f", {v['keyframes']} keyframe" if self.cut else "") + f", {v['times_real_time']:.0f} x real time"
+
+
+def told(text):
+    try:
+        return json.JSONDecoder().raw_decode(text.lstrip())[0]["first_difference"] or text[-300:]
+    except (ValueError, KeyError, TypeError):
+        return text[-300:]
+
+
+# ---- runs ----------------------------------------------------------------------------------------
+
+def logs(place):
+    return sorted(glob.glob(f"{place.record}/*.mcap") + glob.glob(f"{place.record}/*.mcap.part"))
+
+
+def fault(place, function):
+    """Whether all went as it must is asked elsewhere: here it is what was recorded."""
+    try:
+        function(place)
+    except Problem as e:
+        need("never RUNNING" not in str(e), str(e))
+    for p in place.processes:  # the daemon first: what it ends with is recorded as well
+        if p.poll() is None and p is not place.processes[0]:
+            p.terminate()
+            p.wait(20)
+
+
+def until(place, wanted, seconds=15):
+    end = time.monotonic() + seconds * kit.SLOW
+    while True:
+        r = place.ctl("--json", "status")
+        mode = re.search(r'"mode": "(\w+)"', r.stdout)
+        if mode and mode.group(1) == wanted:
+            return
+        need(time.monotonic() < end, f"never {wanted}: {r.stdout[-200:]}{r.stderr[-200:]}")
+        time.sleep(0.05)
+
+
+def ask(place, *argv, seconds=10):
+    end = time.monotonic() + seconds * kit.SLOW
+    while True:
+        r = place.ctl(*argv)
+        if r.returncode == 0:
+            return
+        need(time.monotonic() < end, f"actctl {' '.join(argv)}: exit {r.returncode}: {r.stdout}{r.stderr}")
+        time.sleep(0.2)
+
+
+def day(place):
+    """Two policies changed while the arm moves, an emergency stop, and on again."""
+    with running(place) as (actd, _):
+        time.sleep(1)
+        ask(place, "swap", "other")
+        time.sleep(1.5)
+        ask(place, "record", "mark", "the other one drives")
+        ask(place, "swap", "reach")
+        time.sleep(1.5)
+        ask(place, "estop")
+        until(place, "ESTOP")
+        time.sleep(0.3)
+        ask(place, "reset")
+        until(place, "READY")
+        ask(place, "arm")
+        until(place, "RUNNING")
+        time.sleep(1.5)
+        actd.terminate()
+        ends(actd, 5, 0)
+
+
+def rows():
+    known = {name: function for name, _, _, _, function in kit.ROWS}
+    for name in FAULTS:
+        yield name, lambda place, f=known[name]: fault(place, f)
+    yield "two swaps, an e-stop, and on again", day
+
+
+class Session:
+    def __init__(self, build):
+        self.build, self.waiting, self.n, self.good = build, [], 0, 0
+
+    def attempt(self, run):
+        for tries in range(1, TRIES + 1):
+            place = Place(self.build, {})
+            try:
+                run(place)
+                need(logs(place), "it left no recording")
+                return place
+            except Problem as e:
+                problem = str(e)
+            except Exception as e:  # one that can not be run has failed
+                problem = f"{type(e).__name__}: {e}"
+            place.close()
+        raise Problem(problem)
+
+    def say(self, name, figures, problem=None):
+        self.n, self.good = self.n + 1, self.good + (problem is None)
+        print(f"{name:50.50} {figures:64} {'the same' if problem is None else 'FAILED'}")
+        if problem:
+            print(f"    {problem}")
+        sys.stdout.flush()
+
+    def finish(self, upto):
+        """Verifications that were begun, but the last `upto` of them."""
+        while len(self.waiting) > upto:
+            v = self.waiting.pop(0)
+            try:
+                self.say(v.name, v.judge())
+            except Problem as e:
+                self.say(v.name, "", str(e))
+            if all(w.place is not v.place for w in self.waiting):
+                v.place.close()
+
+    def verify(self, name, place):
+        for i, path in enumerate(logs(place)):
+            killed = path.endswith(".part")
+            self.waiting.append(Verification(
+                name + (", and after it" if i else "") + (" (unfinished)" if killed else ""), place,
+                self.build, path, exact=not killed))
+
+    def cut(self, place):
+        """The middle of a recording is a recording."""
+        path, out = logs(place)[0], os.path.join(place.dir, "middle.mcap")
+        r = subprocess.run([f"{self.build}/actd", "log", "cut", path, "--from", "3", "--to", "6", "-o", out],
+                           capture_output=True, text=True)
+        if r.returncode:
+            self.say("three seconds cut from the middle", "", f"exit {r.returncode}: {r.stderr[-300:]}")
+        else:
+            self.waiting.append(Verification("three seconds cut from the middle", place, self.build, out,
+                                             exact=False, cut=True))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--only", default="")
+    o = p.parse_args()
+    python = tempfile.mkdtemp(prefix="actd-replay-py.")
+    subprocess.run(["protoc", "-Iproto", f"--python_out={python}", *glob.glob("proto/actd/v1/*.proto")],
+                   check=True)
+    sys.path.insert(0, python)
+    s = Session(os.path.abspath(o.build))
+    print("\na real daemon")
+    for name, run in rows():
+        if o.only not in name:
+            continue
+        try:
+            place = s.attempt(run)
+        except Problem as e:
+            s.say(name, "", str(e))
+            continue
+        s.verify(name, place)
+        if run is day:
+            s.cut(place)
+        s.finish(2)
+    s.finish(0)
+    shutil.rmtree(python)
+    print(f"\n{s.n} logs of processes: {s.good} replayed to the same bytes, policies included")
+    sys.exit(0 if s.n and s.good == s.n else 1)
+
+
+if __name__ == "__main__":
+    main()

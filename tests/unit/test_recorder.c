@@ -1,0 +1,417 @@
+// The recorder: what goes in comes out again, in files that are whole, and none too late.
+#include "tests/unit/recorder_world.h"
+
+static void stop(struct world *w)
+{
+    recorder_finish(w->r, w->now);
+}
+
+static struct tape_seat a_seat(uint32_t generation, const char *name)
+{
+    struct tape_seat s;
+
+    memset(&s, 0, sizeof s);
+    s.generation = generation;
+    snprintf(s.name, sizeof s.name, "%s", name);
+    return s;
+}
+
+// ---- contents ------------------------------------------------------------------------------------
+
+static void everything_is_there_once(void **state)
+{
+    struct recorder_counts c;
+    struct world w;
+    struct found f;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    world_run(&w, 3, 20);
+    tape_command(w.tape, w.now, "cmd", 3);
+    tape_event(w.tape, w.now, TAPE_LEVEL_INFO, "mark", "here it was");
+    stop(&w);
+    assert_int_equal(world_read_all(&w, &f), 1);
+    assert_int_equal(world_count(w.dir, ".part"), 0);
+    assert_int_equal(f.ticks, 600);
+    assert_false(f.gap);
+    assert_int_equal(f.first_tick, 1);
+    assert_int_equal(f.joints, 600);
+    assert_int_equal(f.frames, 60);
+    assert_int_equal(f.inputs, 660);
+    assert_int_equal(f.others, 1); // the command
+    assert_int_equal(f.events, 1);
+    assert_non_null(strstr(f.event[0], "here it was"));
+    recorder_counts(w.r, &c);
+    assert_int_equal(c.messages, f.messages);
+    assert_int_equal(c.files, 1);
+    assert_int_equal(c.lost_messages, 0);
+    assert_true(c.healthy);
+    assert_false(c.recording);
+    world_end(&w);
+}
+
+struct seen {
+    struct world *w;
+    int64_t base;
+    int joints, raw, bad, frames;
+};
+
+static void see(struct seen *s, const char *topic, const struct mcap_message *m)
+{
+    uint64_t n = 0;
+
+    memcpy(&n, m->data, m->size < sizeof n ? m->size : sizeof n);
+    if (strcmp(topic, "/joint_states") == 0) {
+        assert_int_equal(m->size, sizeof n);
+        assert_int_equal(n, ++s->joints);
+        assert_int_equal(m->sequence, s->joints);
+        assert_int_equal(m->publish_ns, 7);
+        assert_int_equal(m->log_ns, s->w->now + s->base);
+    } else if (strcmp(topic, "/camera/front") == 0)
+        s->frames += m->size == 9000 && n == 1 && m->publish_ns == m->log_ns;
+    else if (strcmp(topic, "/camera/wrist/raw") == 0)
+        s->raw += m->size == 5000 && n == 2;
+    else if (strcmp(topic, "/undecodable/wrist") == 0)
+        s->bad += m->size == 8 && n == 3;
+}
+
+static void bytes_and_times_are_as_they_came(void **state)
+{
+    struct mcap_cursor *cursor;
+    struct mcap_reader *reader;
+    struct mcap_error err;
+    struct mcap_message m;
+    struct names names;
+    struct world w;
+    struct seen s = {.w = &w};
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    s.base = w.r->base_ns;
+    w.now += NS_PER_S;
+    world_feed_joints(&w);
+    world_feed_joints(&w);
+    world_feed_frame(&w, 0, TAPE_COMPRESSED, 9000);
+    world_feed_frame(&w, 1, TAPE_RAW, 5000);
+    world_feed_frame(&w, 1, TAPE_UNDECODABLE, 8);
+    recorder_turn(w.r, w.now);
+    stop(&w);
+    world_names(w.dir, ".mcap", &names);
+    assert_int_equal(names.n, 1);
+    assert_int_equal(mcap_open(&reader, names.name[0], NULL, &err), 0);
+    assert_int_equal(mcap_cursor_new(&cursor, reader, NULL, 0, MCAP_FILE_ORDER, 0, 0), 0);
+    while (mcap_next(cursor, &m, &err) == 1)
+        see(&s, mcap_channel_of(reader, m.channel)->topic, &m);
+    assert_int_equal(s.joints, 2);
+    assert_int_equal(s.frames, 1);
+    assert_int_equal(s.raw, 1);
+    assert_int_equal(s.bad, 1);
+    mcap_cursor_free(cursor);
+    mcap_close(reader);
+    world_end(&w);
+}
+
+static const char *fact(const struct mcap_pair *p, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(p[i].key, key) == 0)
+            return p[i].value;
+    return NULL;
+}
+
+static void the_file_says_what_it_is(void **state)
+{
+    static const char *const key[] = {
+        "version", "exe_sha256", "compiler",  "instance",      "run_id",  "config_file",
+        "config",  "cpu",        "blas_core", "mxcsr",         "base_ns", "joints",
+        "cameras", "control_hz", "rows",      "keyframe_build"};
+    const struct mcap_pair *pairs;
+    struct mcap_reader *reader;
+    struct mcap_error err;
+    struct names names;
+    struct world w;
+    const char *name;
+    char text[32];
+    int n;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    world_run(&w, 0.1, 0);
+    stop(&w);
+    world_names(w.dir, ".mcap", &names);
+    assert_int_equal(mcap_open(&reader, names.name[0], NULL, &err), 0);
+    assert_string_equal(mcap_library(reader), "actd 1.2");
+    assert_int_equal(mcap_metadata(reader), 1);
+    assert_int_equal(mcap_metadata_at(reader, 0, &name, &pairs, &n, &err), 0);
+    assert_string_equal(name, "actd");
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++)
+        assert_non_null(fact(pairs, n, key[i]));
+    assert_string_equal(fact(pairs, n, "config"), "robot: x\n");
+    assert_string_equal(fact(pairs, n, "joints"), "a\nb\nc\nd\ne\nf");
+    assert_int_equal(strlen(fact(pairs, n, "exe_sha256")), 64);
+    assert_int_equal(strlen(fact(pairs, n, "run_id")), 32);
+    assert_string_not_equal(fact(pairs, n, "cpu"), "");
+    snprintf(text, sizeof text, "%lld", (long long)w.r->base_ns);
+    assert_string_equal(fact(pairs, n, "base_ns"), text);
+    mcap_close(reader);
+    world_end(&w);
+}
+
+static void frames_can_be_left_out(void **state)
+{
+    struct world w;
+    struct found f;
+
+    (void)state;
+    world_new(&w);
+    w.cfg.frames = false;
+    world_start(&w, NULL);
+    world_run(&w, 1, 20);
+    stop(&w);
+    world_read_all(&w, &f);
+    assert_int_equal(f.frames, 0);
+    assert_int_equal(f.ticks, 200);
+    assert_int_equal(f.inputs, 220);
+    world_end(&w);
+}
+
+// ---- what a kill would lose ----------------------------------------------------------------------
+
+static void half_a_second_is_on_disk_at_any_time(void **state)
+{
+    struct names names;
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    for (int i = 0; i < 100; i++) {
+        struct found f = {0};
+
+        world_run(&w, 0.035, 20); // no divisor of anything
+        if (w.ticks < 90)
+            continue;
+        world_names(w.dir, ".part", &names);
+        assert_int_equal(names.n, 1);
+        assert_false(world_read(names.name[0], &f));
+        assert_true(f.last_tick + 80 + 1 >= w.ticks); // 0.4 s at 200 Hz, and the turn
+        assert_false(f.gap);
+    }
+    world_end(&w);
+}
+
+static void it_is_synced_once_a_second(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    world_run(&w, 10, 20);
+    assert_in_range(w.bad.syncs, 9, 11);
+    world_end(&w);
+}
+
+// ---- segments ------------------------------------------------------------------------------------
+
+static void check_segments(struct world *w, int least)
+{
+    struct names names;
+    struct found all = {0};
+    uint64_t next = 1;
+
+    world_names(w->dir, ".mcap", &names);
+    assert_true(names.n >= least);
+    for (int i = 0; i < names.n; i++) {
+        struct found f = {0};
+
+        assert_true(world_read(names.name[i], &f));
+        assert_int_equal(f.seats, 2);
+        if (f.ticks > 0) {
+            assert_int_equal(f.first_tick, next);
+            assert_false(f.gap);
+            next = f.last_tick + 1;
+        }
+        all.ticks += f.ticks;
+        all.joints += f.joints;
+        all.frames += f.frames;
+    }
+    assert_int_equal(all.ticks, w->ticks);
+    assert_int_equal(all.joints, w->joints);
+    assert_int_equal(all.frames, w->frames);
+}
+
+static void a_split_loses_nothing(void **state)
+{
+    struct tape_seat one = a_seat(1, "one"), two = a_seat(2, "two");
+    uint32_t asked;
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    w.cfg.segment_bytes = 1u << 20;
+    w.cfg.keyframe_ns = 1000 * NS_PER_S;
+    world_start(&w, NULL);
+    recorder_seat(w.r, &one, "camera: a\n");
+    recorder_seat(w.r, &two, NULL);
+    asked = atomic_load(&w.tape->loop_state_asked);
+    world_run(&w, 10, 50);
+    stop(&w);
+    check_segments(&w, 9);
+    assert_true(atomic_load(&w.tape->loop_state_asked) - asked >= 9);
+    world_end(&w);
+}
+
+static void a_split_by_time_loses_nothing(void **state)
+{
+    struct tape_seat one = a_seat(1, "one"), two = a_seat(2, "two");
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    w.cfg.segment_ns = 2 * NS_PER_S;
+    world_start(&w, NULL);
+    recorder_seat(w.r, &one, "");
+    recorder_seat(w.r, &two, "");
+    recorder_seat(w.r, &two, ""); // said twice, there once
+    world_run(&w, 10, 20);
+    stop(&w);
+    check_segments(&w, 4);
+    world_end(&w);
+}
+
+static void states_are_asked_for_every_second(void **state)
+{
+    uint32_t asked;
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    asked = atomic_load(&w.tape->bus_state_asked);
+    world_run(&w, 10, 0);
+    assert_in_range(atomic_load(&w.tape->bus_state_asked) - asked, 9, 12);
+    world_end(&w);
+}
+
+// ---- by hand -------------------------------------------------------------------------------------
+
+static void by_hand(void **state)
+{
+    struct recorder_counts c;
+    struct world w;
+    struct found f;
+    char text[256];
+
+    (void)state;
+    world_new(&w);
+    w.cfg.mode = RECORDER_OFF;
+    world_start(&w, NULL);
+    world_run(&w, 1, 20);
+    assert_int_equal(world_count(w.dir, ""), 0);
+    assert_int_not_equal(recorder_mark(w.r, "x", text), 0);
+    assert_int_equal(recorder_end(w.r, text), -EALREADY);
+    assert_int_equal(recorder_begin(w.r, text), 0);
+    assert_int_equal(recorder_begin(w.r, text), -EALREADY);
+    recorder_turn(w.r, w.now); // the tape is on from here
+    world_run(&w, 1, 20);
+    assert_int_equal(recorder_mark(w.r, "the cup fell", text), 0);
+    world_run(&w, 1, 20);
+    recorder_counts(w.r, &c);
+    assert_true(c.recording);
+    assert_int_equal(recorder_end(w.r, text), 0);
+    world_run(&w, 2, 20);
+    assert_int_equal(world_count(w.dir, ".part"), 0);
+    assert_int_equal(world_read_all(&w, &f), 1);
+    assert_in_range(f.ticks, 400, 401);
+    assert_int_equal(f.first_tick, 201);
+    assert_non_null(strstr(f.event[0], "the cup fell"));
+    assert_int_equal(recorder_begin(w.r, text), 0);
+    world_run(&w, 1, 0);
+    stop(&w);
+    assert_int_equal(world_read_all(&w, &f), 2);
+    assert_false(tape_on(w.tape));
+    world_end(&w);
+}
+
+static void always_is_always(void **state)
+{
+    struct world w;
+    char text[256];
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    assert_int_equal(recorder_begin(w.r, text), -EALREADY);
+    assert_int_equal(recorder_end(w.r, text), -EALREADY);
+    assert_non_null(strstr(text, "record.mode"));
+    world_end(&w);
+}
+
+// ---- names ---------------------------------------------------------------------------------------
+
+static void names_are_safe(void **state)
+{
+    char name[128];
+
+    (void)state;
+    recorder_instance_name(name, sizeof name, "../../etc/x y\n");
+    assert_string_equal(name, "_._.._etc_x_y_");
+    recorder_instance_name(name, sizeof name, "");
+    assert_string_equal(name, "actd");
+    recorder_instance_name(name, 5, "left-arm");
+    assert_string_equal(name, "left");
+}
+
+static void ours_are_known_by_their_names(void **state)
+{
+    static const struct {
+        const char *name;
+        enum recorder_name_kind kind;
+    } t[] = {{"arm-20261129T201500Z-0001.mcap", NAME_WHOLE},
+             {"arm-20261129T201500Z-12345.mcap", NAME_WHOLE},
+             {"arm-20261129T201500Z-0001-fault.mcap", NAME_FAULT},
+             {"arm-20261129T201500Z-0001.mcap.part", NAME_PART},
+             {"arm-20261129T201500Z-0001-fault.mcap.part", NAME_PART},
+             {"arm-20261129T201500Z-001.mcap", NAME_OTHER},
+             {"arm-20261129T201500Z-0001-mine.mcap", NAME_OTHER},
+             {"arm-20261129T201500Z-0001.mcap.zip", NAME_OTHER},
+             {"arm-2-20261129T201500Z-0001.mcap", NAME_OTHER},
+             {"arm2-20261129T201500Z-0001.mcap", NAME_OTHER},
+             {"arm-20261129T201500-0001.mcap", NAME_OTHER},
+             {"arm", NAME_OTHER},
+             {"notes.mcap", NAME_OTHER}};
+    char name[RECORDER_NAME], fault[RECORDER_NAME];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        assert_int_equal(recorder_name_kind(t[i].name, "arm"), t[i].kind);
+    assert_int_equal(recorder_name(name, "arm", INT64_C(1795983300) * NS_PER_S, 7), 0);
+    assert_string_equal(name, "arm-20261129T201500Z-0007.mcap");
+    recorder_name_fault(fault, name);
+    assert_string_equal(fault, "arm-20261129T201500Z-0007-fault.mcap");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_there_once),
+        cmocka_unit_test(bytes_and_times_are_as_they_came),
+        cmocka_unit_test(the_file_says_what_it_is),
+        cmocka_unit_test(frames_can_be_left_out),
+        cmocka_unit_test(half_a_second_is_on_disk_at_any_time),
+        cmocka_unit_test(it_is_synced_once_a_second),
+        cmocka_unit_test(a_split_loses_nothing),
+        cmocka_unit_test(a_split_by_time_loses_nothing),
+        cmocka_unit_test(states_are_asked_for_every_second),
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(always_is_always),
+        cmocka_unit_test(names_are_safe),
+        cmocka_unit_test(ours_are_known_by_their_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
