@@ -184,7 +184,8 @@ fault: all $(BUILD)/tests/fault/matrix ## every fault, its table, and every scen
 $(BUILD)/tests/fault/hygiene: LDFLAGS += -Wl,--wrap=loop_tick
 # A million random ticks with an independent checker; and what the loop thread asks of the kernel.
 WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new \
-	world_record brain blind_refuse checker checker_chunks checker_ladder walk walk_robot)
+	world_record brain blind_refuse checker checker_chunks checker_ladder walk walk_robot) \
+	$(call obj,$(wildcard tests/replay/*.c))
 $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault/%: \
 		$(BUILD)/tests/fault/%.o $(WALK_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)

@@ -39,7 +39,7 @@ static const char help[] =
     "In PlotJuggler: Streaming, ZMQ Subscriber, connect to tcp://127.0.0.1 port 9872, protocol\n"
     "protobuf; add the directory of the .proto files (share/actd/proto), load\n"
     "actd/v1/joint_command.proto and actd/v1/status.proto, and map each topic to its type.\n"
-    "plotjuggler-layout.xml beside this program's examples has the curves.\n"
+    "plotjuggler-layout.xml (share/doc/actd/examples) has the curves.\n"
     "\n"
     "  -c, --config FILE     the robot's configuration, for endpoints of its own\n"
     "  -i, --instance NAME   or the daemon's name, where those are the defaults (default)\n"
@@ -137,9 +137,10 @@ static void introduce(const struct bridge *b)
         if (*from[t])
             printf("  %-14s from %s\n", topic_name[t], from[t]);
     if (!*b->from.joints)
-        printf("  joint states have one receiver, actd: what it measured is in /status, %d "
-               "times a second\n",
-               BRIDGE_STATUS_HZ);
+        printf(
+            "  joint states have one receiver, actd: what it measured is in /status, %d "
+            "times a second\n",
+            BRIDGE_STATUS_HZ);
     printf("Ctrl-C ends it.\n");
     fflush(stdout);
 }

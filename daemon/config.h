@@ -174,7 +174,8 @@ int config_parse(struct config *out, const char *file, const char *text, size_t 
 int config_sidecar_load(struct config_sidecar *out, const char *dir,
                         struct config_error *err);
 // Its text; *text is the caller's to free.
-int config_sidecar_read(char **text, size_t *n, const char *dir, struct config_error *err);
+int config_sidecar_read(char **text, size_t *n, const char *dir,
+                        struct config_error *err);
 // The same from n bytes of memory.
 int config_sidecar_parse(struct config_sidecar *out, const char *file, const char *text,
                          size_t n, struct config_error *err);

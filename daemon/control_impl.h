@@ -31,7 +31,12 @@
 #define CONTROL_POLICIES 256
 #define CONTROL_WORDS    1800 // bytes of a reply's text
 
-enum control_wait { CONTROL_READY, CONTROL_WAITS_LOOP, CONTROL_WAITS_SWAP };
+enum control_wait {
+    CONTROL_READY,
+    CONTROL_WAITS_LOOP,
+    CONTROL_WAITS_SWAP,
+    CONTROL_WAITS_MARK
+};
 
 struct control_session {
     int fd; // < 0 = free
@@ -67,7 +72,8 @@ struct control {
     bool running;
     pthread_t thread;
     struct control_session session[CONTROL_SESSIONS];
-    ns_t accept_ns; // nobody is let in before
+    ns_t accept_ns;       // nobody is let in before
+    ns_t record_until_ns; // a recording has just been started, until then
     struct buckets users;
     struct bucket strangers;
     struct control_say denied, audit[AUDITS]; // a flood of one verb hides no other
@@ -118,6 +124,7 @@ void control_act_look(struct control *c, struct control_session *s, ns_t now);
 void control_policies(struct control *c, struct control_session *s);
 void control_swap(struct control *c, struct control_session *s, ns_t now);
 void control_record(struct control *c, struct control_session *s, ns_t now);
+void control_mark_look(struct control *c, struct control_session *s, ns_t now);
 void control_swap_look(struct control *c, struct control_session *s, ns_t now);
 // Answers what it has asked, and writes down who did what, and what became of it.
 void control_audit(struct control *c, struct control_session *s, ns_t now,

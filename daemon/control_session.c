@@ -181,6 +181,8 @@ void control_session_turn(struct control *c, struct control_session *s, ns_t now
         control_act_look(c, s, now);
     else if (s->waits == CONTROL_WAITS_SWAP)
         control_swap_look(c, s, now);
+    else if (s->waits == CONTROL_WAITS_MARK)
+        control_mark_look(c, s, now);
     else if (now - s->heard_ns >= CONTROL_IDLE_NS)
         control_close(s);
     else if (now >= s->deaf_ns)

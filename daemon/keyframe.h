@@ -35,7 +35,7 @@ uint64_t keyframe_build(void);
 
 // rt. At the beginning of loop_tick; puts it on the tape when it is due.
 void keyframe_loop(struct loop *l, struct tape *t, uint64_t tick, ns_t now);
-// plain, keyframe_restore.c. Into a loop that was made (loop_new) with an equal configuration. 0;
+// plain, keyframe_restore_loop.c. Into a loop that was made (loop_new) with an equal configuration. 0;
 // -EINVAL: another build, another robot, or damaged; then *why (160 bytes) says so.
 int keyframe_loop_restore(struct loop *l, const void *data, size_t size, char why[160]);
 // plain. What the loop remembers, equal in one who has gone the same way: for tests. The bytes that

@@ -2,6 +2,7 @@
 // sizes of what is copied are there for those who build between two commits. keyframe_build.c holds
 // rt functions only.
 #include "daemon/keyframe.h"
+#include "daemon/keyframe_bus_impl.h"
 #include "daemon/keyframe_loop_impl.h"
 
 #ifndef ACTD_VERSION
@@ -30,6 +31,7 @@ uint64_t keyframe_build(void)
         sizeof(struct faults),         sizeof(struct budget),
         sizeof(struct loop_report),    sizeof(struct command),
         sizeof(struct joint_sample),   sizeof(struct joint_history),
+        sizeof(struct keyframe_bus),   sizeof(struct keyframe_camera),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

@@ -140,3 +140,13 @@ void log_utc(uint64_t ns, char out[40])
         text[0] = 0;
     snprintf(out, 40, "%s.%03u", text, (unsigned)(ns / (uint64_t)NS_PER_MS % 1000));
 }
+
+void log_size(uint64_t n, char out[24])
+{
+    if (n >= 10 * 1000 * 1000)
+        snprintf(out, 24, "%.1f MB", (double)n / 1e6);
+    else if (n >= 10000)
+        snprintf(out, 24, "%.1f kB", (double)n / 1e3);
+    else
+        snprintf(out, 24, "%llu B", (unsigned long long)n);
+}

@@ -133,6 +133,7 @@ static int one_file(struct cat *c, int file, struct mcap_error *err)
     int n = 0, rc = -ENOMEM;
 
     c->n_types = mcap_schemas(r);
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): it is an array of pointers
     c->types = calloc((size_t)c->n_types + 1, sizeof *c->types);
     if (!id || !c->types)
         goto out;

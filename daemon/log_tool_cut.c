@@ -247,9 +247,12 @@ static int write_it(struct cut *c, uint64_t *bytes, struct mcap_error *err)
                  strerror(-rc));
     }
     mcap_out_drop(&c->out);
-    if (rc == 0)
-        printf("%s: %llu message%s, %.1f MB\n", c->output, (unsigned long long)messages,
-               PLURAL(messages), (double)*bytes / 1e6);
+    if (rc == 0) {
+        char size[24];
+        log_size(*bytes, size);
+        printf("%s: %llu message%s, %s\n", c->output, (unsigned long long)messages,
+               PLURAL(messages), size);
+    }
     return rc;
 }
 

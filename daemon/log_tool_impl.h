@@ -27,6 +27,7 @@ uint64_t log_book_start_ns(const struct logbook *b); // of all files; 0 without 
 uint64_t log_book_end_ns(const struct logbook *b);
 // Seconds after the beginning of the recording; before it: the beginning.
 uint64_t log_at_ns(const struct logbook *b, double seconds);
+void log_size(uint64_t n, char out[24]); // "12.3 MB"
 void log_utc(uint64_t ns, char out[40]); // 2026-11-30 01:02:03.456
 
 // ---- what is in a message -----------------------------------------------------------------------

@@ -132,6 +132,7 @@ static bool room(struct log_types *t, void *array, int n, size_t size)
     q = realloc(p, ((size_t)n + 16) * size);
     if (q)
         memcpy(array, &q, sizeof q);
+    // cppcheck-suppress memleak ; it is in *array
     return q != NULL;
 }
 

@@ -30,13 +30,16 @@ static const char help[] =
 
 static void say(const struct mcap_recovery *r, const char *to, int rc)
 {
+    char size[24];
+
     if (r->was_whole)
         printf("It was whole. ");
     printf("%s: %llu message%s in %llu chunk%s", to, (unsigned long long)r->messages,
            PLURAL(r->messages), (unsigned long long)r->chunks, PLURAL(r->chunks));
     if (r->loose)
         printf(" and %llu outside of any", (unsigned long long)r->loose);
-    printf(", %.1f MB", (double)r->bytes_out / 1e6);
+    log_size(r->bytes_out, size);
+    printf(", %s", size);
     if (rc == 0)
         printf(": nothing was lost.\n");
     else
@@ -45,55 +48,68 @@ static void say(const struct mcap_recovery *r, const char *to, int rc)
                (unsigned long long)r->bytes_lost, (unsigned long long)r->bytes_in);
 }
 
-// Without -o. 0 or -errno.
-static int keep_or_remove(const char *from, const char *to, const char *kept, int rc)
+// A name beside it that nobody has.
+static char *spare_name(const char *from, const char *what)
 {
-    if (rc == 1) {
-        printf("What it was made of is %s.\n", kept);
-        return strcmp(from, to) == 0 ? 0 : rename(from, kept) == 0 ? 0 : -errno;
+    char *name = NULL;
+
+    for (int i = 1; i < 100; i++) {
+        int n = i == 1 ? asprintf(&name, "%s.%s", from, what)
+                       : asprintf(&name, "%s.%s.%d", from, what, i);
+        if (n < 0)
+            return NULL;
+        if (access(name, F_OK) != 0)
+            return name;
+        free(name);
     }
-    if (strcmp(from, to) == 0)
-        return unlink(kept) == 0 ? 0 : -errno;
-    return unlink(from) == 0 ? 0 : -errno;
+    return NULL;
 }
 
-// In its own place: a second name for the damaged one first, which then stays behind.
+// The new one is there, as `fresh`: it gets its name, the old one another or none. 0 or -errno.
+static int change_places(const char *from, const char *fresh, const char *to,
+                         const char *kept, bool lost)
+{
+    if (lost && rename(from, kept) != 0)
+        return -errno;
+    if (lost)
+        printf("What it was made of is %s.\n", kept);
+    if (strcmp(fresh, to) != 0)
+        return rename(fresh, to) == 0 ? 0 : -errno;
+    return lost || unlink(from) == 0 ? 0 : -errno;
+}
+
+// Without -o.
 static int in_place(const char *from, struct mcap_error *err)
 {
     size_t n = strlen(from);
     bool part = n > 5 && strcmp(from + n - 5, ".part") == 0;
     struct mcap_recovery r;
-    char *to = strdup(from), *kept = NULL;
-    int rc = -ENOMEM;
+    char *to = strdup(from), *kept = spare_name(from, "damaged");
+    char *fresh = part ? strdup(from) : spare_name(from, "whole");
+    int rc = -ENOMEM, rc2;
 
-    if (!to || asprintf(&kept, "%s.damaged", from) < 0) {
-        kept = NULL;
+    if (!to || !kept || !fresh)
         goto out;
-    }
     if (part)
-        to[n - 5] = 0;
+        to[n - 5] = fresh[n - 5] = 0;
     rc = -EEXIST;
     if (part && access(to, F_OK) == 0) {
         snprintf(err->text, sizeof err->text,
                  "%.200s is there already; name another file with -o", to);
         goto out;
     }
-    if (!part && link(from, kept) != 0) {
-        rc = -errno;
-        snprintf(err->text, sizeof err->text, "%.150s cannot be kept as %.80s: %s", from,
-                 ".damaged", strerror(-rc));
-        goto out;
-    }
-    rc = mcap_recover(from, to, NULL, &r, err);
-    if (rc < 0 && !part)
-        unlink(kept);
+    rc = mcap_recover(from, fresh, NULL, &r, err);
     if (rc < 0)
         goto out;
     say(&r, to, rc);
-    int rc2 = keep_or_remove(from, to, kept, rc);
-    if (rc2 != 0)
-        fprintf(stderr, "%s: %s\n", from, strerror(-rc2));
+    rc2 = change_places(from, fresh, to, kept, rc == 1);
+    if (rc2 != 0) {
+        rc = rc2;
+        snprintf(err->text, sizeof err->text, "%.100s could not become %.80s: %.40s",
+                 fresh, to, strerror(-rc2));
+    }
 out:
+    free(fresh);
     free(kept);
     free(to);
     return rc;

@@ -18,16 +18,6 @@ static double seconds(uint64_t from, uint64_t to)
     return to > from ? (double)(to - from) / (double)NS_PER_S : 0;
 }
 
-static void size_of(uint64_t n, char out[24])
-{
-    if (n >= 10 * 1000 * 1000)
-        snprintf(out, 24, "%.1f MB", (double)n / 1e6);
-    else if (n >= 10000)
-        snprintf(out, 24, "%.1f kB", (double)n / 1e3);
-    else
-        snprintf(out, 24, "%llu B", (unsigned long long)n);
-}
-
 static void fact(struct table *t, const struct logbook *b, const char *key,
                  const char *says)
 {
@@ -50,7 +40,7 @@ static void head(const struct log_summary *s, struct table *t)
 
     for (int i = 0; i < logbook_files(s->book); i++)
         bytes += mcap_file_bytes(logbook_reader(s->book, i));
-    size_of(bytes, size);
+    log_size(bytes, size);
     log_utc(s->start_ns, from);
     log_utc(s->end_ns, to);
     if (s->messages)
@@ -86,9 +76,9 @@ static void topics(const struct log_summary *s, struct table *t)
         const struct log_topic *p = &s->topic[i];
         double span = seconds(p->first_ns, p->last_ns);
         char all[24], mean[24], largest[24], rate[24] = "-";
-        size_of(p->bytes, all);
-        size_of(p->messages ? p->bytes / p->messages : 0, mean);
-        size_of(p->largest, largest);
+        log_size(p->bytes, all);
+        log_size(p->messages ? p->bytes / p->messages : 0, mean);
+        log_size(p->largest, largest);
         if (p->messages > 1 && span > 0)
             snprintf(rate, sizeof rate, "%.2f", (double)(p->messages - 1) / span);
         table_row(t, "%s\t%llu\t%s\t%s\t%s\t%s\t%s", p->name,
@@ -109,7 +99,7 @@ static void segments(const struct log_summary *s, struct table *t)
         const char *why, *path = logbook_path(s->book, i);
         bool whole = mcap_whole(r, &why), any = mcap_message_count(r) > 0;
         char size[24];
-        size_of(mcap_file_bytes(r), size);
+        log_size(mcap_file_bytes(r), size);
         table_row(t, "%s\t%s\t%.1f\t%.1f\t%llu\t%s",
                   strrchr(path, '/') ? strrchr(path, '/') + 1 : path, size,
                   any ? seconds(s->start_ns, mcap_start_ns(r)) : 0.0,

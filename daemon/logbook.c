@@ -187,15 +187,19 @@ int logbook_open(struct logbook **out, const char *const *path, int n,
 {
     struct logbook *b = calloc(1, sizeof *b);
     struct stat st;
-    int rc = b ? 0 : say(err, -ENOMEM, "no memory");
+    int rc = 0;
 
     *out = NULL;
+    if (!b)
+        return say(err, -ENOMEM, "no memory");
     for (int i = 0; rc == 0 && i < n; i++)
         rc = stat(path[i], &st) == 0 && S_ISDIR(st.st_mode)
                  ? add_directory(b, path[i], err)
                  : add(b, path[i], false, err);
-    if (rc == 0 && b->n == 0)
-        rc = say(err, -EINVAL, "no recording was named");
+    if (rc == 0 && b->n == 0) {
+        say(err, 0, "no recording was named");
+        rc = -EINVAL;
+    }
     for (int i = 0; rc == 0 && i < b->n; i++)
         rc = read_facts(b, &b->file[i], err);
     if (rc == 0) {

@@ -96,7 +96,7 @@ int logbook_find(struct logbook *b, const char *topic, uint64_t log_ns, void **o
                  size_t *size, struct mcap_error *err)
 {
     struct logbook_cursor *c;
-    struct mcap_message m;
+    struct mcap_message m = {0};
     int rc = logbook_cursor_new(&c, b, topic, log_ns, log_ns + 1), found;
 
     *own = NULL;
@@ -107,7 +107,7 @@ int logbook_find(struct logbook *b, const char *topic, uint64_t log_ns, void **o
         rc = found;
     if (found == 1) {
         *own = malloc(m.size + 1); // an empty one, too, is something
-        if (*own)
+        if (*own && m.size)
             memcpy(*own, m.data, m.size);
         *size = m.size;
         rc = *own ? 0 : -ENOMEM;

@@ -104,7 +104,6 @@ void loop_inputs(struct loop *l, uint64_t tick, ns_t now, ns_t lateness)
         sample_camera(&in->camera[i], &b->camera[i]);
     sample_policy(in, b);
     in->lost_command = l->lost;
-    in->room = true;
 }
 
 void loop_sample_output(struct loop *l)

@@ -1,6 +1,6 @@
 // What a recording keeps of a tick. All of it is what the tick has left behind: nothing is worked
-// out here, and what has no value is 0, or NaN for a target that nobody wants. loop_record.c holds rt
-// functions only.
+// out here, and what has no value is 0, or NaN for a target that nobody wants.
+// loop_record.c holds rt functions only.
 #include <errno.h>
 #include <math.h>
 #include <string.h>

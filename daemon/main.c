@@ -148,14 +148,9 @@ static int check_command(int argc, char **argv)
 static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
-} commands[] = {{"run", run_main},
-                {"check", check_command},
-                {"init", init_main},
-                {"inspect", inspect_main},
-                {"golden", golden_main},
-                {"log", log_main},
-                {"replay", replay_main},
-                {"bridge", bridge_main}};
+} commands[] = {{"run", run_main},         {"check", check_command}, {"init", init_main},
+                {"inspect", inspect_main}, {"golden", golden_main},  {"log", log_main},
+                {"replay", replay_main},   {"bridge", bridge_main}};
 
 // Started with `2>&-`, the next file opened would be number 2, and log lines would be written
 // into a socket or the lock file.

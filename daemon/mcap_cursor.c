@@ -97,6 +97,7 @@ static int push(struct mcap_cursor *c, struct open_chunk *o)
 
     if (c->n_heap == c->c_heap) {
         size_t more = c->c_heap ? 2 * c->c_heap : 8;
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): it is an array of pointers
         struct open_chunk **p = realloc(c->heap, more * sizeof *p);
         if (!p)
             return -ENOMEM;
@@ -138,7 +139,7 @@ static int by_time(const void *a, const void *b)
 // Counts, then fills: a chunk of small messages has some 20 000.
 static int entries(struct mcap_cursor *c, struct open_chunk *o, struct mcap_error *err)
 {
-    struct mcap_record rec;
+    struct mcap_record rec = {0};
     unsigned strange = 0;
     size_t n = 0;
     int rc = 0;
@@ -173,8 +174,8 @@ static int unpack(struct mcap_cursor *c, const struct mcap_chunk_place *p,
                   struct open_chunk *o, struct mcap_error *err)
 {
     uint64_t most = 2 * (uint64_t)c->r->limits.chunk_bytes;
-    const unsigned char *bytes;
-    struct mcap_chunk_head h;
+    const unsigned char *bytes = NULL;
+    struct mcap_chunk_head h = {0};
     struct mcap_error why = {""};
     int rc;
 
@@ -224,7 +225,6 @@ static int open_loose(struct mcap_cursor *c)
 {
     struct mcap_reader *r = c->r;
     struct open_chunk *o = calloc(1, sizeof *o);
-    int rc = 0;
 
     if (!o)
         return -ENOMEM;
@@ -235,7 +235,7 @@ static int open_loose(struct mcap_cursor *c)
             o->entry[o->n++] = (struct entry){r->loose[i].log_ns, i};
     if (o->entry && o->n)
         qsort(o->entry, o->n, sizeof *o->entry, by_time);
-    if (!o->entry || (o->n && (rc = push(c, o)) != 0)) {
+    if (!o->entry || (o->n && push(c, o) != 0)) {
         close_chunk(c, o);
         return -ENOMEM;
     }

@@ -124,8 +124,9 @@ const struct mcap_schema *mcap_schema_at(const struct mcap_reader *r, int i)
 
 const struct mcap_schema *mcap_schema_of(const struct mcap_reader *r, uint16_t id)
 {
-    return !r->schema_slot || r->schema_slot[id] < 0 ? NULL
-                                                     : &r->schema[r->schema_slot[id]];
+    int32_t i = mcap_slot(r->schema_slot, id);
+
+    return i < 0 ? NULL : &r->schema[i];
 }
 
 int mcap_channels(const struct mcap_reader *r)
@@ -140,8 +141,9 @@ const struct mcap_channel *mcap_channel_at(const struct mcap_reader *r, int i)
 
 static const struct mcap_known_channel *known(const struct mcap_reader *r, uint16_t id)
 {
-    return !r->channel_slot || r->channel_slot[id] < 0 ? NULL
-                                                       : &r->channel[r->channel_slot[id]];
+    int32_t i = mcap_slot(r->channel_slot, id);
+
+    return i < 0 ? NULL : &r->channel[i];
 }
 
 const struct mcap_channel *mcap_channel_of(const struct mcap_reader *r, uint16_t id)
@@ -225,7 +227,7 @@ int mcap_metadata_at(struct mcap_reader *r, int i, const char **name,
         char *s = mcap_keep(r, t.n + 1, &rc);
         if (s)
             rc = mcap_read_pairs(r, &in, &m->pair, &m->n);
-        if (rc != 0)
+        if (!s || rc != 0)
             return mcap_fail(err, rc, "no memory for the metadata at byte %llu",
                              (unsigned long long)m->offset);
         memcpy(s, t.s, t.n);
@@ -271,11 +273,12 @@ int mcap_attachment_at(struct mcap_reader *r, int i, struct mcap_attachment *out
     out->create_ns = mcap_take(&in, 8);
     struct mcap_text name = mcap_take_text(&in), type = mcap_take_text(&in);
     out->size = (size_t)mcap_take(&in, 8);
-    char *p = malloc(out->size + name.n + type.n + 2);
+    const unsigned char *data = mcap_take_bytes(&in, out->size);
+    char *p = data ? malloc(out->size + name.n + type.n + 2) : NULL;
     if (!p)
         return mcap_fail(err, -ENOMEM, "no memory for an attachment");
     *own = p;
-    memcpy(p, in.p, out->size);
+    memcpy(p, data, out->size);
     out->data = p;
     p += out->size;
     out->name = terminated(&p, name);

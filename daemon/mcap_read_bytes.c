@@ -109,21 +109,21 @@ static int fill(struct mcap_file *f, uint64_t at, size_t n, struct mcap_error *e
     f->at = at;
     f->have = 0;
     while (f->have < n) {
-        ssize_t got =
-            pread(f->fd, f->window + f->have, n - f->have, (off_t)(at + f->have));
+        uint64_t where = at + f->have;
+        ssize_t got = pread(f->fd, f->window + f->have, n - f->have, (off_t)where);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
             int rc = -errno;
             return mcap_fail(err, rc, "byte %llu cannot be read: %s",
-                             (unsigned long long)(at + f->have), strerror(-rc));
+                             (unsigned long long)where, strerror(-rc));
         }
         if (got == 0)
             return mcap_fail(
                 err, -EIO,
                 "byte %llu is gone: the file was cut while it was read; open "
                 "it again",
-                (unsigned long long)(at + f->have));
+                (unsigned long long)where);
         f->have += (size_t)got;
     }
     return 0;
@@ -158,7 +158,7 @@ int mcap_file_crc(struct mcap_file *f, uint64_t from, uint64_t to, uint32_t *crc
                   struct mcap_error *err)
 {
     for (uint64_t n; from < to; from += n) {
-        const unsigned char *p;
+        const unsigned char *p = NULL;
         n = to - from < WINDOW ? to - from : WINDOW;
         int rc = mcap_file_get(f, from, (size_t)n, &p, err);
         if (rc != 0)

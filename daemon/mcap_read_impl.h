@@ -153,11 +153,14 @@ struct mcap_reader {
     uint16_t *ids;
     size_t n_schemas, n_channels, n_chunks, n_loose, n_metadata, n_attachments, n_ids;
     size_t c_schemas, c_channels, c_chunks, c_loose, c_metadata, c_attachments, c_ids;
-    int32_t *schema_slot, *channel_slot; // by id, -1 none
+    int32_t *schema_slot,
+        *channel_slot; // by id: place + 1, 0 none; most of it is never touched
     uint64_t messages, start_ns, end_ns;
     uint64_t lost_bytes, damaged; // by a scan that goes on after damage
     uint64_t budget;              // of bytes that it may try in vain
 };
+// Of schema_slot or channel_slot: -1 none.
+int32_t mcap_slot(const int32_t *slot, uint16_t id);
 // Memory that lasts until mcap_close; NULL beyond the limit or without memory (-EFBIG is in *rc).
 void *mcap_keep(struct mcap_reader *r, size_t n, int *rc);
 // The array has room for one more.

@@ -51,6 +51,7 @@ int mcap_room(struct mcap_reader *r, void *array, size_t n, size_t *capacity, si
         return -ENOMEM;
     memcpy(array, &q, sizeof q);
     *capacity += more;
+    // cppcheck-suppress memleak ; it is in *array
     return 0;
 }
 
@@ -90,14 +91,17 @@ int mcap_read_pairs(struct mcap_reader *r, struct mcap_in *in, struct mcap_pair 
 
 static int slots(struct mcap_reader *r, int32_t **slot)
 {
-    int rc = 0;
-
     if (*slot)
         return 0;
-    *slot = mcap_keep(r, 65536 * sizeof **slot, &rc);
-    if (*slot)
-        memset(*slot, 0xff, 65536 * sizeof **slot);
-    return rc;
+    int rc = account(r, 65536 * sizeof **slot);
+    if (rc == 0)
+        *slot = calloc(65536, sizeof **slot);
+    return rc != 0 ? rc : *slot ? 0 : -ENOMEM;
+}
+
+int32_t mcap_slot(const int32_t *slot, uint16_t id)
+{
+    return slot ? slot[id] - 1 : -1;
 }
 
 static int too_much(struct mcap_error *err, int rc)
@@ -122,8 +126,8 @@ int mcap_learn_schema(struct mcap_reader *r, const struct mcap_record *rec,
     struct mcap_in data = mcap_take_array(&in);
     int rc = slots(r, &r->schema_slot);
 
-    if (rc == 0 && r->schema_slot[id] >= 0) {
-        const struct mcap_schema *was = &r->schema[r->schema_slot[id]];
+    if (rc == 0 && r->schema_slot[id]) {
+        const struct mcap_schema *was = &r->schema[r->schema_slot[id] - 1];
         if (text_is(was->name, name) && text_is(was->encoding, encoding) &&
             was->size == data.left && memcmp(was->data, data.p, data.left) == 0)
             return 0;
@@ -141,8 +145,8 @@ int mcap_learn_schema(struct mcap_reader *r, const struct mcap_record *rec,
         s.data = keep_text(r, (struct mcap_text){(const char *)data.p, data.left}, &rc);
     if (rc != 0)
         return too_much(err, rc);
-    r->schema_slot[id] = (int32_t)r->n_schemas;
     r->schema[r->n_schemas++] = s;
+    r->schema_slot[id] = (int32_t)r->n_schemas;
     return 0;
 }
 
@@ -169,8 +173,8 @@ int mcap_learn_channel(struct mcap_reader *r, const struct mcap_record *rec,
     struct mcap_pair *pairs = NULL;
     int rc = slots(r, &r->channel_slot);
 
-    if (rc == 0 && r->channel_slot[id] >= 0) {
-        const struct mcap_channel *was = &r->channel[r->channel_slot[id]].c;
+    if (rc == 0 && r->channel_slot[id]) {
+        const struct mcap_channel *was = &r->channel[r->channel_slot[id] - 1].c;
         if (was->schema == schema && text_is(was->topic, topic) &&
             text_is(was->encoding, encoding) && pairs_are(was, &in))
             return 0;
@@ -190,8 +194,8 @@ int mcap_learn_channel(struct mcap_reader *r, const struct mcap_record *rec,
     if (rc != 0)
         return too_much(err, rc);
     k.c.metadata = pairs;
-    r->channel_slot[id] = (int32_t)r->n_channels;
     r->channel[r->n_channels++] = k;
+    r->channel_slot[id] = (int32_t)r->n_channels;
     return 0;
 }
 
@@ -250,6 +254,8 @@ void mcap_forget(struct mcap_reader *r)
     free(r->metadata);
     free(r->attachment);
     free(r->ids);
+    free(r->schema_slot);
+    free(r->channel_slot);
     *r = keep;
     r->profile = r->library = "";
 }
@@ -273,9 +279,9 @@ void mcap_index_sort(struct mcap_reader *r)
     if (r->n_schemas)
         qsort(r->schema, r->n_schemas, sizeof *r->schema, by_schema);
     for (size_t i = 0; i < r->n_schemas; i++)
-        r->schema_slot[r->schema[i].id] = (int32_t)i;
+        r->schema_slot[r->schema[i].id] = (int32_t)i + 1;
     if (r->n_channels)
         qsort(r->channel, r->n_channels, sizeof *r->channel, by_channel);
     for (size_t i = 0; i < r->n_channels; i++)
-        r->channel_slot[r->channel[i].c.id] = (int32_t)i;
+        r->channel_slot[r->channel[i].c.id] = (int32_t)i + 1;
 }

@@ -19,9 +19,11 @@ static void times(struct mcap_reader *r, uint64_t log_ns)
 
 static void count(struct mcap_reader *r, const struct mcap_message *m)
 {
+    int32_t i = mcap_slot(r->channel_slot, m->channel);
+
     times(r, m->log_ns);
-    if (r->channel_slot && r->channel_slot[m->channel] >= 0)
-        r->channel[r->channel_slot[m->channel]].messages++;
+    if (i >= 0)
+        r->channel[i].messages++;
 }
 
 static int loose(struct mcap_reader *r, const struct mcap_record *rec)

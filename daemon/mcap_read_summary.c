@@ -106,9 +106,10 @@ static int statistics(struct mcap_reader *r, const struct mcap_record *rec,
     while (counts.left > 0) {
         uint16_t id = (uint16_t)mcap_take(&counts, 2);
         uint64_t n = mcap_take(&counts, 8);
-        if (!r->channel_slot || r->channel_slot[id] < 0)
+        int32_t i = mcap_slot(r->channel_slot, id);
+        if (i < 0)
             return 1;
-        r->channel[r->channel_slot[id]].messages = n;
+        r->channel[i].messages = n;
         sum += n;
     }
     r->messages = s->messages;
@@ -188,7 +189,7 @@ static bool all_is_there(struct mcap_reader *r, const struct statistics *s)
             return false;
     for (size_t i = 0; i < r->n_channels; i++)
         if (r->channel[i].c.schema &&
-            (!r->schema_slot || r->schema_slot[r->channel[i].c.schema] < 0))
+            mcap_slot(r->schema_slot, r->channel[i].c.schema) < 0)
             return false;
     return true;
 }

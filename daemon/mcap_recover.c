@@ -114,7 +114,7 @@ static bool anything(const struct mcap_reader *r)
 int mcap_recover(const char *from, const char *to, const struct mcap_limits *limits,
                  struct mcap_recovery *out, struct mcap_error *err)
 {
-    struct mcap_recovery ignored;
+    struct mcap_recovery ignored = {0};
     struct copy c = {.sum = out ? out : &ignored};
     struct mcap_error why = {""};
     int rc = mcap_open_damaged(&c.r, from, limits, err);

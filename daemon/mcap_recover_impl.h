@@ -29,7 +29,7 @@ struct mcap_out {
     struct mcap_channel *channel;
     size_t n_schemas, n_channels;
     const struct mcap_reader *source; // of `map`
-    int32_t *map;                     // its channel id -> place in channel, -1 not yet
+    int32_t *map;                     // its channel id -> place in channel + 1, 0 not yet
     struct mcap_ids schema_ids, channel_ids;
     uint64_t messages; // put in
 };

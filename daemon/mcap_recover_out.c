@@ -63,7 +63,7 @@ int mcap_out_open(struct mcap_out *o, const char *to, int like, const char *prof
     int rc;
 
     *o = (struct mcap_out){.fd = -1};
-    o->map = malloc(65536 * sizeof *o->map);
+    o->map = calloc(65536, sizeof *o->map);
     if (!o->map)
         return mcap_fail(err, -ENOMEM, "%s: no memory", to);
     rc = make(o, to, like, err);
@@ -142,6 +142,7 @@ static int grow(void *array, size_t n, size_t size)
     if (!q)
         return -ENOMEM;
     memcpy(array, &q, sizeof q);
+    // cppcheck-suppress memleak ; it is in *array
     return 0;
 }
 
@@ -187,7 +188,7 @@ static int declare_channel(struct mcap_out *o, const struct mcap_reader *from,
         rc = declare_schema(o, s, b, &mine.schema);
     for (size_t i = 0; rc == 0 && i < o->n_channels; i++)
         if (same_channel(&o->channel[i], &mine)) {
-            o->map[c->id] = (int32_t)i;
+            o->map[c->id] = (int32_t)i + 1;
             return 0;
         }
     fresh = free_id(&o->channel_ids, c->id, 0);
@@ -203,8 +204,8 @@ static int declare_channel(struct mcap_out *o, const struct mcap_reader *from,
     if (rc != 0)
         return rc;
     mcap_ids_add(&o->channel_ids, mine.id);
-    o->map[c->id] = (int32_t)o->n_channels;
     o->channel[o->n_channels++] = mine;
+    o->map[c->id] = (int32_t)o->n_channels;
     return 0;
 }
 
@@ -219,14 +220,14 @@ int mcap_out_message(struct mcap_out *o, const struct mcap_reader *from,
 
     if (!channel)
         return -ENODATA;
-    if (o->source != from)
-        memset(o->map, 0xff, 65536 * sizeof *o->map);
+    if (o->source && o->source != from)
+        memset(o->map, 0, 65536 * sizeof *o->map);
     o->source = from;
-    if (o->map[m->channel] < 0)
+    if (o->map[m->channel] == 0)
         rc = declare_channel(o, from, channel, o->build[c]);
     if (rc != 0)
         return rc;
-    mine.channel = o->channel[o->map[m->channel]].id;
+    mine.channel = o->channel[o->map[m->channel] - 1].id;
     rc = mcap_build_message(o->build[c], &mine);
     o->messages += rc == 0;
     return rc;

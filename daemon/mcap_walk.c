@@ -213,7 +213,7 @@ static int judge(struct mcap_scan *s, const struct mcap_record *r, struct mcap_e
 static int head(struct mcap_scan *s, struct mcap_record *r, struct mcap_error *err)
 {
     uint64_t left = s->file->size - s->at;
-    const unsigned char *p;
+    const unsigned char *p = NULL;
     int rc;
 
     if (left < MCAP_HEAD)
@@ -244,7 +244,7 @@ static int head(struct mcap_scan *s, struct mcap_record *r, struct mcap_error *e
 static int content(struct mcap_scan *s, struct mcap_record *r, struct mcap_error *err)
 {
     uint64_t limit = mcap_record_limit(r->op, s->limits);
-    const unsigned char *p;
+    const unsigned char *p = NULL;
     int rc;
 
     if (r->length > limit && s->pass_large &&
@@ -273,6 +273,7 @@ int mcap_scan_next(struct mcap_scan *s, struct mcap_record *r, struct mcap_error
 {
     int rc;
 
+    *r = (struct mcap_record){0};
     if (s->ended)
         return 0;
     rc = head(s, r, err);
@@ -284,7 +285,7 @@ int mcap_scan_next(struct mcap_scan *s, struct mcap_record *r, struct mcap_error
     if (!s->ended)
         return 1;
     // The window moved.
-    const unsigned char *p;
+    const unsigned char *p = NULL;
     rc = mcap_file_get(s->file, r->offset, MCAP_HEAD + MCAP_FOOTER_BYTES, &p, err);
     r->content = rc == 0 ? p + MCAP_HEAD : NULL;
     return rc == 0 ? 1 : rc;

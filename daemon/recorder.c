@@ -110,12 +110,13 @@ static void ask_states(struct recorder *r)
 // True = there is more on the tape.
 static bool turn(struct recorder *r, ns_t now_ns)
 {
-    bool more;
+    bool more, on = r->cfg.mode != RECORDER_OFF || atomic_load(&r->by_hand);
 
     r->now_ns = now_ns;
-    tape_turn(r->tape, r->cfg.mode != RECORDER_OFF || atomic_load(&r->by_hand));
+    tape_turn(r->tape, on);
     ask_states(r);
-    more = recorder_drain(r, TURN_BYTES);
+    // Turned off it runs empty, and all of it belongs into the file that ends now.
+    more = recorder_drain(r, on ? TURN_BYTES : UINT64_MAX);
     recorder_triggers(r);
     recorder_watch_tape(r, false);
     recorder_flow(r);
@@ -162,6 +163,7 @@ static void *run(void *arg)
     struct recorder *r = arg;
     int runs = RECORDER_RUNS;
 
+    rt_keep_off(pthread_self(), r->cfg.cpu_not);
     r->rescue_due = true;
     while (!atomic_load(&r->stop)) {
         bool more = turn(r, clock_now_ns());

@@ -13,7 +13,9 @@
 //
 // A file is NAME.mcap.part until it is whole. Files are segments of a run: a new one begins at
 // segment_bytes or segment_ns; each has everything that is needed to read it alone. Segments with a
-// fault in them are called …-fault.mcap and are kept when older ones go to make room.
+// fault in them are called …-fault.mcap: they go only when no others are left to make room, and of
+// them the newest eight never. What no longer fits then is not recorded, and that is said. A .part
+// that a killed run left is made whole at the next start.
 //
 // All plain but recorder_fault (any thread).
 #ifndef ACTD_RECORDER_H
@@ -39,7 +41,7 @@ struct recorder_facts { // that every file says in its metadata "actd"; copied
     double policy_hz;
     int action_steps;      // 0 = nothing
     double ensemble_coeff; // NAN = nothing
-    const char *sizes;     // that frames must have, by camera, one a line: "640x480", "any"
+    const char *sizes; // that frames must have, by camera, one a line: "640x480", "any"
 };
 
 // The disk, as far as a test wants to be it. NULL = the real thing.
@@ -61,10 +63,13 @@ struct recorder_config { // copied
     uint64_t segment_bytes;
     ns_t segment_ns;
     uint64_t keep_free_bytes; // oldest files go until so much is free
-    uint64_t most_bytes;      // of all this instance's files; 0 = no bound
+    uint64_t most_bytes;      // of all this instance's files; 0 = no bound. Segments are
+                              // a quarter of it at most: there must be some that can go
     ns_t before_ns, after_ns; // trigger mode
     size_t memory_bytes;      // of chunks kept, trigger mode
     ns_t keyframe_ns;         // between states; 0 = 1 s
+    int cpu_not; // core the loop owns, -1 = none: the thread keeps off it, since a kernel that does
+        // not preempt itself lets the loop wait while it copies a megabyte to the disk
     struct recorder_facts facts;
     const struct recorder_disk *disk;
 };
@@ -84,6 +89,7 @@ bool recorder_stop(struct recorder *r);
 int recorder_begin(struct recorder *r, char text[256]);
 int recorder_end(struct recorder *r, char text[256]); // back to what the mode says
 // A line in the log that a person wants to find again; in trigger mode it also writes the memory.
+// -EALREADY: nothing is recorded; -EAGAIN: no room on the tape.
 int recorder_mark(struct recorder *r, const char *what, char text[256]);
 // Any thread, no wait: a fault stopped the arm at this time.
 void recorder_fault(struct recorder *r, enum ladder_reason reason, ns_t at_ns);

@@ -251,8 +251,10 @@ int recorder_file_end(struct recorder_file *f, int rc, const char **what)
     // A disk that stays full must not fill with files that hold nothing.
     part_name(part, f->name);
     if (rc != 0 && mcap_writer_messages(f->writer) <= f->repeated &&
-        unlinkat(f->dir, part, 0) == 0)
-        rc = f->name[0] = 0;
+        unlinkat(f->dir, part, 0) == 0) {
+        f->name[0] = 0;
+        rc = 0;
+    }
     close_all(f);
     return rc;
 }

@@ -8,6 +8,8 @@
 #include "daemon/log.h"
 #include "daemon/recorder_impl.h"
 
+#define NAMES_TRIED 100
+
 bool recorder_live(const struct recorder *r)
 {
     return atomic_load(&r->by_hand) || r->cfg.mode == RECORDER_ALWAYS ||
@@ -61,21 +63,31 @@ static int make_room(struct recorder *r, int dir, const char **what)
     return rc;
 }
 
-static int begin(struct recorder *r, const char **what)
+// A name of this second may be taken, by the run before: the next number is not.
+static int begin_named(struct recorder *r, const char **what)
 {
     char name[RECORDER_NAME];
-    int dir = recorder_directory(r->directory), rc = dir;
+    int rc = -EEXIST;
+
+    for (int i = 0; i < NAMES_TRIED && rc == -EEXIST; i++) {
+        rc = recorder_name(name, r->own.instance, r->now_ns + r->base_ns, ++r->number);
+        if (rc == 0)
+            rc = recorder_file_begin(&r->file, r->directory, name, &r->own, r->now_ns,
+                                     what);
+    }
+    return rc;
+}
+
+static int begin(struct recorder *r, const char **what)
+{
+    int dir = recorder_directory(r->directory), rc;
 
     *what = "use the directory";
     if (dir < 0)
-        return rc;
+        return dir;
     rc = make_room(r, dir, what);
     close(dir);
-    rc = rc ? rc
-            : recorder_name(name, r->own.instance, r->now_ns + r->base_ns, ++r->number);
-    if (rc == 0)
-        rc = recorder_file_begin(&r->file, r->directory, name, &r->own, r->now_ns, what);
-    return rc;
+    return rc ? rc : begin_named(r, what);
 }
 
 static void account(struct recorder *r, const struct mcap_chunk *c)
@@ -155,6 +167,22 @@ static void split_if_due(struct recorder *r)
     end_file(r, "", 0);
 }
 
+// What waits for a file is lost when it goes, and counted; what nobody asked for yet is not.
+static void keep(struct recorder *r, struct mcap_chunk *c, bool live)
+{
+    const struct mcap_chunk *oldest;
+
+    while (live && !recorder_hold_fits(&r->hold, c, r->cfg.memory_bytes) &&
+           (oldest = recorder_hold_first(&r->hold)) != NULL) {
+        recorder_lost_chunk(r, &oldest->facts);
+        recorder_hold_drop(&r->hold);
+    }
+    if (live && !recorder_hold_fits(&r->hold, c, r->cfg.memory_bytes))
+        recorder_lost_chunk(r, &c->facts);
+    recorder_hold_put(&r->hold, c, r->now_ns, live ? INT64_MAX / 2 : r->cfg.before_ns,
+                      r->cfg.memory_bytes);
+}
+
 void recorder_chunk_out(struct recorder *r, struct mcap_chunk *c)
 {
     bool live = r->file.writer != NULL || recorder_live(r);
@@ -165,7 +193,7 @@ void recorder_chunk_out(struct recorder *r, struct mcap_chunk *c)
         return;
     }
     if (r->cfg.mode == RECORDER_TRIGGER) {
-        recorder_hold_put(&r->hold, c, r->now_ns, r->cfg.before_ns, r->cfg.memory_bytes);
+        keep(r, c, live);
         return;
     }
     if (live)
@@ -258,6 +286,11 @@ void recorder_flow(struct recorder *r)
 
 void recorder_flow_end(struct recorder *r)
 {
-    if (r->file.writer != NULL || recorder_live(r))
-        close_file(r);
+    if (r->file.writer == NULL && !recorder_live(r))
+        return;
+    close_file(r);
+    for (const struct mcap_chunk *c; (c = recorder_hold_first(&r->hold)) != NULL;) {
+        recorder_lost_chunk(r, &c->facts); // there was no disk for it to the end
+        recorder_hold_drop(&r->hold);
+    }
 }

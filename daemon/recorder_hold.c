@@ -40,6 +40,12 @@ static bool grow(struct recorder_hold *h)
     return true;
 }
 
+bool recorder_hold_fits(const struct recorder_hold *h, const struct mcap_chunk *c,
+                        size_t most)
+{
+    return h->bytes + bytes_of(c) <= most;
+}
+
 void recorder_hold_put(struct recorder_hold *h, struct mcap_chunk *c, ns_t now,
                        ns_t before_ns, size_t most)
 {

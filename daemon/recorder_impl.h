@@ -129,8 +129,10 @@ struct recorder_hold {
     size_t first, n, capacity;
     uint64_t bytes;
 };
-// Takes the chunk. Out of memory or too big: it is dropped, with those that are older than before_ns
-// or too many for `most` bytes. Returns the messages of the ones that went for want of room.
+bool recorder_hold_fits(const struct recorder_hold *h, const struct mcap_chunk *c,
+                        size_t most);
+// Takes the chunk; those go that are older than before_ns, or too many for `most` bytes. It goes
+// itself when it is too big, or there is no memory.
 void recorder_hold_put(struct recorder_hold *h, struct mcap_chunk *c, ns_t now,
                        ns_t before_ns, size_t most);
 const struct mcap_chunk *

@@ -41,8 +41,8 @@ static void append(struct recorder *r, struct recorder_remembered *m)
         }
     if (n == RECORDER_SEATS) {
         forget(r->seat[0]);
-        memmove(r->seat, r->seat + 1, (RECORDER_SEATS - 1) * sizeof *r->seat);
-        n--;
+        for (n = 0; n < RECORDER_SEATS - 1; n++)
+            r->seat[n] = r->seat[n + 1];
     }
     r->seat[n] = m;
 }

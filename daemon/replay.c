@@ -40,7 +40,7 @@ static const char verify_help[] =
     "\n"
     "      --no-policy        take the chunks as recorded; needs no checkpoint and no frames\n"
     "      --policy-root DIR  look for policies in DIR, by name, not where they were then\n"
-    "      --strict           a policy that is not there, or is another one, is an error\n"
+    "      --strict           chunks of a policy that is not there, or is another one, differ\n"
     "      --tolerance RAD    compare within RAD; 0: bit by bit. Default: bit by bit with the\n"
     "                         program and BLAS kernels that recorded it, else 1e-5\n"
     "  -o, --output FILE      write what came out as a log of its own\n"
@@ -51,7 +51,7 @@ static const char verify_help[] =
     "\n"
     "exit status: 0 equal, 1 something differs, 64 usage, 65 LOG is no recording of actd, is\n"
     "damaged, or has nothing to compare, 66 LOG is not there, 73 FILE cannot be written, 78 the\n"
-    "configuration or (--strict) a policy was refused, 130 interrupted\n";
+    "configuration was refused, 130 interrupted\n";
 
 static const char whatif_help[] =
     "usage: actd replay what-if LOG... --policy DIR | --config FILE [options]\n"

@@ -23,8 +23,8 @@
 #include "daemon/record_codec.h"
 
 struct replay_options {
-    bool no_policy;          // take the chunks as they were recorded
-    bool strict;             // a policy that is not there, or another one, is an error
+    bool no_policy; // take the chunks as they were recorded
+    bool strict;    // chunks of a policy that is not there, or another one, differ
     const char *policy_root; // look for policies here before the directory they came from
     double
         tolerance_rad; // < 0: bits. 0: by build (same program and BLAS core: bits, else 1e-5)

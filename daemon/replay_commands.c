@@ -18,8 +18,9 @@ static bool read_sent(const struct mcap_message *m, struct sent *out)
     if (!c)
         return false;
     out->sequence = c->sequence;
-    out->wall_ns =
-        c->timestamp ? c->timestamp->seconds * NS_PER_S + c->timestamp->nanos : 0;
+    out->wall_ns = 0; // what is no time gives other bytes
+    if (c->timestamp)
+        (void)codec_wall(c->timestamp->seconds, c->timestamp->nanos, &out->wall_ns);
     actd__v1__joint_command__free_unpacked(c, NULL);
     return true;
 }
@@ -72,9 +73,9 @@ static void send(struct replay *r, const struct command *c, const struct sent *t
 static void send_anew(struct replay *r, const struct command *c)
 {
     unsigned char bytes[CODEC_COMMAND_MAX];
-    uint64_t at = (uint64_t)(c->made_ns + r->base_ns);
-    size_t n = codec_command(intake_codec(r->intake), c, c->made_ns + r->base_ns, bytes,
-                             sizeof bytes);
+    uint64_t at = replay_log_time(r, c->made_ns);
+    size_t n =
+        codec_command(intake_codec(r->intake), c, (int64_t)at, bytes, sizeof bytes);
 
     r->out->commands++;
     replay_output_put(r->output, "/command", at, at, bytes, n);

@@ -176,6 +176,16 @@ static const char *show(const struct field *f, const void *p, char buf[48])
     return buf;
 }
 
+// Bit by bit: 0 is not -0, and a NaN is itself.
+static bool same(double a, double b)
+{
+    uint64_t x, y;
+
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static const void *at(const void *base, size_t offset)
 {
     return (const unsigned char *)base + offset;
@@ -247,8 +257,7 @@ bool replay_compare_rows(const struct replay_robot *robot, const struct tape_chu
             size_t i = (size_t)row * (size_t)c->joints + (size_t)j;
             double a = (double)then[i], b = (double)now[i];
 
-            if (memcmp(&then[i], &now[i], sizeof *then) == 0 ||
-                (tolerance_rad > 0 && fabs(a - b) <= tolerance_rad))
+            if (same(a, b) || (tolerance_rad > 0 && fabs(a - b) <= tolerance_rad))
                 continue;
             snprintf(text, 400, "chunk %llu, row %d, joint '%.80s': then %.9g, now %.9g",
                      (unsigned long long)c->number, row, robot->joint[j], a, b);
@@ -311,7 +320,7 @@ static bool command_joint(const Actd__V1__Joint *a, const Actd__V1__Joint *b,
 
     *largest = fmax(*largest, fabs(a->position - b->position));
     for (int i = 0; i < COUNT(pairs) && !any; i++) {
-        if (memcmp(&pairs[i].then, &pairs[i].now, sizeof(double)) == 0 ||
+        if (same(pairs[i].then, pairs[i].now) ||
             (!pairs[i].exact && fabs(pairs[i].then - pairs[i].now) <= tolerance))
             continue;
         snprintf(text, 400, "joint '%.80s': %s: then %.17g, now %.17g", a->name,

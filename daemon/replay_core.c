@@ -47,7 +47,13 @@ void replay_drop(struct replay_feed *f)
 
 ns_t replay_at(const struct replay *r, const struct mcap_message *m)
 {
-    return (ns_t)m->log_ns - r->base_ns;
+    return (ns_t)(m->log_ns - (uint64_t)r->base_ns);
+}
+
+// Unsigned: what a file says of times may be anything.
+uint64_t replay_log_time(const struct replay *r, ns_t at_ns)
+{
+    return (uint64_t)at_ns + (uint64_t)r->base_ns;
 }
 
 void replay_differs(struct replay *r, enum replay_stage stage, uint64_t tick,
@@ -143,11 +149,11 @@ static int open_feeds(struct replay *r)
 
 static void close_all(struct replay *r)
 {
-    struct replay_feed *feeds[] = {&r->ticks, &r->chunks, &r->commands, &r->loop_states,
-                                   &r->bus_states};
-
-    for (size_t i = 0; i < sizeof feeds / sizeof *feeds; i++)
-        logbook_cursor_free(feeds[i]->cursor);
+    logbook_cursor_free(r->ticks.cursor);
+    logbook_cursor_free(r->chunks.cursor);
+    logbook_cursor_free(r->commands.cursor);
+    logbook_cursor_free(r->loop_states.cursor);
+    logbook_cursor_free(r->bus_states.cursor);
     replay_inputs_close(r);
     replay_chunks_close(r);
     loop_free(r->loop);

@@ -40,6 +40,7 @@ struct eval_pending;
 struct eval_score {
     int joints, rows, horizons, every_rows;
     int64_t step_ns, reach_ns; // reach: actions further apart are not joined
+    int64_t slack_ns; // so near to an action a row is its; 0 after eval_score_init
     struct eval_sum joint[ACTD_MAX_JOINTS], all;
     struct eval_sum horizon[EVAL_HORIZONS][ACTD_MAX_JOINTS]; // row h * every_rows
     uint32_t *histogram;         // (joints + 1, EVAL_OCTAVES * EVAL_PARTS)

@@ -184,19 +184,19 @@ int eval_print_json(const struct eval *e, FILE *f)
 {
     const struct eval_score *s = &e->score;
     json_t *joints = json_array(), *all = sum_json(e, &s->all);
+    uint64_t left = e->no_joints + e->no_frame + e->corrupt;
     for (int j = 0; j < s->joints; j++)
         json_array_append_new(joints, joint_json(e, j));
     json_object_set_new(all, "p95", json_real(eval_score_p95(s, -1)));
     json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:o, s:o}",
+        "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:o, s:o}",
         "policy", e->fitted->name, "digest", e->fitted->info->digest, "log",
         logbook_path(e->book, 0), "dataset", e->dataset, "seconds", e->seconds, "frames",
         (json_int_t)e->frames, "asked", (json_int_t)e->asked, "compared",
-        (json_int_t)s->chunks, "left_out",
-        (json_int_t)(e->no_joints + e->no_frame + e->corrupt), "rows", s->rows, "step_ms",
-        (double)s->step_ns / 1e6, "inference_ms",
-        e->asked ? e->inference_s * 1e3 / (double)e->asked : 0.0, "all", all, "joints",
-        joints, "worst", worst_json(e));
+        (json_int_t)s->chunks, "left_out", (json_int_t)left, "unreadable",
+        (json_int_t)e->damaged, "rows", s->rows, "step_ms", (double)s->step_ns / 1e6,
+        "inference_ms", e->asked ? e->inference_s * 1e3 / (double)e->asked : 0.0, "all",
+        all, "joints", joints, "worst", worst_json(e));
     int rc =
         o && json_dumpf(o, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 ? 0 : -ENOMEM;
     if (rc == 0)

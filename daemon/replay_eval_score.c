@@ -202,7 +202,7 @@ int eval_score_chunk(struct eval_score *s, int64_t anchor_ns, const float *row,
 static bool between(const struct eval_score *s, const struct eval_action *a,
                     const struct eval_action *b, int64_t at_ns, double *was)
 {
-    if (b->at_ns == at_ns)
+    if (b->at_ns <= at_ns + s->slack_ns)
         a = b;
     if (!a || !a->usable || !b->usable || b->at_ns - a->at_ns > s->reach_ns)
         return false;
@@ -218,7 +218,8 @@ static bool answer(struct eval_score *s, struct eval_pending *p)
     double was[ACTD_MAX_JOINTS];
     for (; p->row < s->rows; p->row++) {
         int64_t at_ns = p->anchor_ns + p->row * s->step_ns;
-        while (p->at < s->actions && s->action[p->at % EVAL_ACTIONS].at_ns < at_ns)
+        while (p->at < s->actions &&
+               s->action[p->at % EVAL_ACTIONS].at_ns < at_ns - s->slack_ns)
             p->at++;
         if (p->at == s->actions)
             return false;
@@ -250,6 +251,7 @@ void eval_score_end(struct eval_score *s)
     while (s->first) {
         struct eval_pending *p = s->first;
         s->first = p->next;
+        answer(s, p); // it may have come after the last action
         finish(s, p);
     }
 }

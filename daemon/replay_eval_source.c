@@ -8,6 +8,17 @@
 #include "actd/v1/joint_command.pb-c.h"
 #include "daemon/replay_eval_source.h"
 
+static void advance(struct eval_source *s, struct eval_track *t)
+{
+    struct mcap_error err;
+    int rc = logbook_next(t->cursor, &t->m, &err);
+    for (int tries = 0; rc < 0 && tries < 100000; tries++) {
+        s->e->damaged++;
+        rc = logbook_next(t->cursor, &t->m, &err);
+    }
+    t->there = rc == 1;
+}
+
 // ---- what became of a message ----------------------------------------------------------------
 
 static void take_input(struct eval_source *s, const struct mcap_message *m)
@@ -19,20 +30,34 @@ static void take_input(struct eval_source *s, const struct mcap_message *m)
         s->input[s->n_inputs++ % EVAL_INPUTS] = in;
 }
 
-// Capture time of the message of this stream and log time, as a log time. 0: it was not used.
-static int64_t capture_of(const struct eval_source *s, int stream,
-                          const struct mcap_message *m)
+// The newest n records: is the one of this message among them?
+static const struct tape_input *find_input(const struct eval_source *s, int stream,
+                                           ns_t at, uint64_t n)
 {
-    int64_t base = logbook_base_ns(s->e->book), at = (int64_t)m->log_ns - base;
-    if (!s->inputs)
-        return (int64_t)(m->publish_ns > 0 ? m->publish_ns : m->log_ns);
     uint64_t kept = s->n_inputs < EVAL_INPUTS ? s->n_inputs : EVAL_INPUTS;
-    for (uint64_t i = 1; i <= kept; i++) {
+    for (uint64_t i = 1; i <= kept && i <= n; i++) {
         const struct tape_input *in = &s->input[(s->n_inputs - i) % EVAL_INPUTS];
         if (in->stream == stream && in->at_ns == at)
-            return in->outcome == TAPE_ACCEPTED ? in->capture_ns + base : 0;
+            return in;
     }
-    return 0;
+    return NULL;
+}
+
+// Capture time of the message of this stream and log time, as a log time. 0: it was not used. Records
+// are in the order in which messages were judged, which is not quite that of their times.
+static int64_t capture_of(struct eval_source *s, int stream, const struct mcap_message *m)
+{
+    int64_t base = logbook_base_ns(s->e->book), at = (int64_t)m->log_ns - base;
+    struct eval_track *t = &s->track[TRACK_INPUT];
+    if (!s->inputs)
+        return (int64_t)(m->publish_ns > 0 ? m->publish_ns : m->log_ns);
+    const struct tape_input *in = find_input(s, stream, at, EVAL_INPUTS);
+    while (!in && t->there && t->m.log_ns <= m->log_ns + EVAL_DISORDER_NS) {
+        take_input(s, &t->m);
+        advance(s, t);
+        in = find_input(s, stream, at, 1);
+    }
+    return in && in->outcome == TAPE_ACCEPTED ? in->capture_ns + base : 0;
 }
 
 // ---- joints and actions ----------------------------------------------------------------------
@@ -88,24 +113,12 @@ static void take_action(struct eval_source *s, const struct mcap_message *m)
     } else {
         good = read_command(s, m, &a);
     }
-    if (good)
-        eval_score_action(&s->e->score, &a);
-    else
-        s->e->damaged++;
+    s->e->damaged += !good;
+    a.usable = a.usable && good; // what lies beside it is not joined over it
+    eval_score_action(&s->e->score, &a);
 }
 
 // ---- the log ---------------------------------------------------------------------------------
-
-static void advance(struct eval_source *s, struct eval_track *t)
-{
-    struct mcap_error err;
-    int rc = logbook_next(t->cursor, &t->m, &err);
-    for (int tries = 0; rc < 0 && tries < 100000; tries++) {
-        s->e->damaged++;
-        rc = logbook_next(t->cursor, &t->m, &err);
-    }
-    t->there = rc == 1;
-}
 
 static int open_track(struct eval_source *s, int i, const char *topic)
 {

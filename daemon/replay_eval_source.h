@@ -8,7 +8,9 @@
 
 #define EVAL_FRAMES  8   // of a camera that are kept
 #define EVAL_SAMPLES 512 // samples, likewise
-#define EVAL_INPUTS  512 // records of what became of a message
+#define EVAL_DISORDER_NS \
+    UINT64_C(100000000) // a record of an input is not later than this
+#define EVAL_INPUTS 512 // records of what became of a message
 
 struct eval_frame {
     int64_t at_ns, capture_ns; // log times; 0 = none

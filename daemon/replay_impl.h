@@ -90,6 +90,7 @@ bool replay_peek(struct replay *r, struct replay_feed *f);
 void replay_drop(struct replay_feed *f); // the one that was looked at
 int replay_feed_open(struct replay *r, struct replay_feed *f, const char *topic);
 ns_t replay_at(const struct replay *r, const struct mcap_message *m); // CLOCK_MONOTONIC
+uint64_t replay_log_time(const struct replay *r, ns_t at_ns);         // the way back
 void replay_differs(struct replay *r, enum replay_stage stage, uint64_t tick,
                     const char *text);
 

@@ -105,7 +105,7 @@ int replay_frame(struct replay *r, int camera, ns_t at_ns, void **own, size_t *s
 
     for (int form = 0; form < 2 && rc != 0; form++)
         rc = logbook_find(r->book, topic_of(r, camera + 1, form, topic),
-                          (uint64_t)(at_ns + r->base_ns), own, size, &e);
+                          replay_log_time(r, at_ns), own, size, &e);
     return rc;
 }
 
@@ -352,7 +352,7 @@ bool replay_inputs_to(struct replay *r, uint64_t number, ns_t until_ns)
         i = lowest(r->ahead);
         // Numbers and times only rise: one that was passed will not come.
         if (r->ahead->n == 0 || r->ahead->item[i].sample > number ||
-            (ns_t)r->ahead->item[i].log_ns - r->base_ns > until_ns)
+            r->ahead->item[i].log_ns > replay_log_time(r, until_ns))
             return false;
         (void)next(r);
     }

@@ -186,8 +186,8 @@ static void put_states(struct replay *r, enum tape_class class, enum tape_kind k
 
     if (!e || e->kind != kind)
         return;
-    replay_output_put(r->output, "/keyframe", (uint64_t)(e->at_ns + r->base_ns),
-                      (uint64_t)(e->at_ns + r->base_ns), e + 1, e->size);
+    replay_output_put(r->output, "/keyframe", replay_log_time(r, e->at_ns),
+                      replay_log_time(r, e->at_ns), e + 1, e->size);
     tape_release(r->tape, class);
 }
 

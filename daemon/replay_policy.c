@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/replay_impl.h"
 #include "daemon/replay_known.h"
@@ -79,13 +80,18 @@ static struct policy_options options(const struct replay_known *k, int threads)
         .stats_tag = cfg->policy.stats_tag[0] ? cfg->policy.stats_tag : NULL};
 }
 
+// In the root under its name, as LeRobot lays it out or bare.
 static void directory_of(const struct replay_known *k, const struct tape_seat *s,
                          char out[CONFIG_PATH])
 {
-    if (k->opt->policy_root)
-        snprintf(out, CONFIG_PATH, "%.300s/%.127s", k->opt->policy_root, s->name);
-    else
+    if (!k->opt->policy_root) {
         snprintf(out, CONFIG_PATH, "%.511s", s->directory);
+        return;
+    }
+    snprintf(out, CONFIG_PATH, "%.300s/%.127s/pretrained_model", k->opt->policy_root,
+             s->name);
+    if (access(out, F_OK) != 0)
+        snprintf(out, CONFIG_PATH, "%.300s/%.127s", k->opt->policy_root, s->name);
 }
 
 static int other_policy(const struct tape_seat *s, const struct fitted *f,
@@ -129,7 +135,8 @@ static int load(struct replay_known *k, const struct replay_seat *s, struct fitt
 static struct fitted *keep(struct replay_known *k, struct fitted *f)
 {
     fitted_free(k->fitted[REPLAY_LOADED - 1]);
-    memmove(&k->fitted[1], &k->fitted[0], (REPLAY_LOADED - 1) * sizeof k->fitted[0]);
+    for (int i = REPLAY_LOADED - 1; i > 0; i--)
+        k->fitted[i] = k->fitted[i - 1];
     k->fitted[0] = f;
     return f;
 }
@@ -180,7 +187,9 @@ static int go_without(struct replay_known *k, uint32_t generation, int rc,
         snprintf(k->note, sizeof k->note,
                  "chunks of policy %u were taken as recorded: %.320s", generation,
                  err->text);
-    return k->opt->strict ? rc : -ENOENT;
+    if (!k->opt->strict)
+        return -ENOENT;
+    return rc == -ENOENT ? -ESTALE : rc;
 }
 
 static int infer(struct fitted *f, const struct policy_image *image,

@@ -219,8 +219,10 @@ static int configure(struct replay_known *k, struct config_error *err)
     }
     if (rc == 0)
         rc = config_loop(&k->cfg, side, info, &k->robot.loop, err);
+    // A chunk may still have to be taken as it was recorded.
     if (rc == 0)
-        k->robot.rows = info->chunk_size;
+        k->robot.rows =
+            (int)fmax(info->chunk_size, fmin(number(k->book, "rows", 0), 1e6));
     free(side);
     free(info);
     return rc;

@@ -143,7 +143,7 @@ static int choose(const struct report *r, struct moment *m)
     return n;
 }
 
-// The frame that is nearest from at on; at the end, the last one before it.
+// The first frame from `at` on, or the last one before it.
 static bool show_from(FILE *f, struct report *r, const char *topic, uint64_t at,
                       bool last)
 {
@@ -180,8 +180,10 @@ static bool show_camera(FILE *f, struct report *r, const char *name,
 {
     char topic[CONFIG_NAME + 16];
     uint64_t at = r->start_ns + (uint64_t)(m->at_s * 1e9);
-    bool shown = false, last = m->at_s >= r->seconds;
-    for (int raw = 0; raw < 2 && !shown; raw++) {
+    bool shown = false;
+    // What it saw last, else what it saw next.
+    for (int way = 0; way < 4 && !shown; way++) {
+        int raw = way % 2, last = way < 2;
         snprintf(topic, sizeof topic, "/camera/%.*s%s", CONFIG_NAME - 1, name,
                  raw ? "/raw" : "");
         shown = show_from(f, r, topic, at, last);

@@ -147,6 +147,7 @@ static void tiles(FILE *f, struct report *r)
 {
     char value[60];
     int stops = count_stops(r);
+    uint64_t late = r->late + r->skipped;
     fputs("<div class=\"tiles\">", f);
     snprintf(value, sizeof value, "%.1f s", r->in_mode_s[LADDER_RUNNING]);
     tile(f, "", value, "driven by the policy");
@@ -154,9 +155,8 @@ static void tiles(FILE *f, struct report *r)
     tile(f, stops ? "bad" : "good", value, "stops");
     snprintf(value, sizeof value, "%llu", (unsigned long long)r->commands);
     tile(f, "", value, "commands");
-    snprintf(value, sizeof value, "%llu", (unsigned long long)(r->late + r->skipped));
-    tile(f, r->late + r->skipped ? "warn" : "good", value,
-         "ticks late by a period, or skipped");
+    snprintf(value, sizeof value, "%llu", (unsigned long long)late);
+    tile(f, late ? "warn" : "good", value, "ticks late by a period, or skipped");
     tile_duration(f, &r->lateness, "lateness, 99 of 100 ticks below");
     tile_duration(f, &r->work, "work in a tick, 99 of 100 below");
     tile_duration(f, &r->inference, "inference, 99 of 100 below");

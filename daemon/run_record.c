@@ -132,6 +132,7 @@ static int start_recorder(struct daemon *d)
     for (int i = 0; i < d->cfg.n_cameras; i++)
         camera[i] = d->cfg.camera[i].name;
     c.directory = directory;
+    c.cpu_not = d->cpu;
     c.facts = (struct recorder_facts){
         .version = ACTD_VERSION,
         .instance = d->cfg.instance,

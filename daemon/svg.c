@@ -314,9 +314,10 @@ static double place(double v, double lo, double hi)
 static void decade_labels(FILE *f, double lo, double hi)
 {
     char text[40];
-    int n = 0, every = log10(hi / lo) > 4.5 ? 2 : 1;
+    int every = log10(hi / lo) > 4.5 ? 2 : 1;
     fputs("<div class=\"xl\">", f);
-    for (double d = lo; d <= hi * 1.01; d *= 10, n++) {
+    for (int n = 0; n <= (int)lround(log10(hi / lo)); n++) {
+        double d = lo * pow(10, n);
         if (n % every)
             continue;
         svg_duration(text, sizeof text, d);
@@ -348,8 +349,8 @@ void svg_draw_bars(FILE *f, const struct svg_bars *b, const char *label)
             SVG_COLUMNS, height);
     svg_text(f, label);
     fputs("\"><path class=\"grid\" d=\"", f);
-    for (double d = lo; d <= hi * 1.01; d *= 10)
-        fprintf(f, "M%.1f 0V%d", place(d, lo, hi), height);
+    for (int i = 0; i <= (int)lround(log10(hi / lo)); i++)
+        fprintf(f, "M%.1f 0V%d", place(lo * pow(10, i), lo, hi), height);
     fputs("\"/>", f);
     for (int i = 0; i < b->n; i++) {
         double from = place(b->bar[i].from, lo, hi), to = place(b->bar[i].to, lo, hi);

@@ -1,8 +1,9 @@
 // tick: what one tick of the loop depended on, and what came of it. The inputs are sampled once, at
 // the beginning of the tick, by loop_inputs.c; the loop looks at nothing else of the board, but for
-// what became of the command before, which is sampled when the next one is made. So who puts the same
-// inputs on a board and calls loop_tick with the same times gets the same outputs, bit by bit: that
-// is what a replay does. The record is what a recording keeps of a tick (actd.v1.Tick, record_codec.h).
+// what became of the command before, which is sampled when the next one is made. So who puts the
+// same inputs on a board and calls loop_tick with the same times gets the same outputs, bit by bit:
+// that is what a replay does. The record is what a recording keeps of a tick (actd.v1.Tick,
+// record_codec.h).
 #ifndef ACTD_TICK_H
 #define ACTD_TICK_H
 

@@ -34,10 +34,10 @@ struct watch_source {
     _Atomic int64_t *alive_ns; // written at every look, for the monitor
     struct blackbox *blackbox;
     struct recorder *recorder; // told of every fault that stops the arm; NULL = none
-    int signals;    // signalfd
-    bool arm;       // once, as soon as READY
-    bool home;      // go to the rest pose once, as soon as READY, then end
-    double seconds; // end after so long, 0 = until a signal
+    int signals;               // signalfd
+    bool arm;                  // once, as soon as READY
+    bool home;                 // go to the rest pose once, as soon as READY, then end
+    double seconds;            // end after so long, 0 = until a signal
 };
 
 // plain. Until a signal, the time limit; then disarms and waits for rest. The exit status: 0,

@@ -21,6 +21,7 @@ install: all ## install programs, manual, completions, examples, protos, the shi
 	install -m644 $(filter-out config/reach.yaml,$(wildcard config/*.yaml)) systemd/tcp.conf \
 		$(D)/share/doc/actd/examples
 	install -m755 config/*.py $(D)/share/doc/actd/examples
+	install -m644 config/foxglove-layout.json config/plotjuggler-layout.xml $(D)/share/doc/actd/examples
 	install -m644 README.md $(D)/share/doc/actd
 	install -m644 config/reach.yaml $(D)/share/actd
 	install -m644 config/policies/reach/* $(D)/share/actd/policies/reach

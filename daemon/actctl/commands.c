@@ -175,9 +175,10 @@ void commands_help(const struct command *c)
     printf("usage: actctl [-i INSTANCE | --socket PATH] [--json] %s%s%s%s\n\n", c->name,
            *c->args ? " " : "", c->args, *c->options ? " [options]" : "");
     if (c->run == bridge_main) {
-        printf("%s\n%s\nexit status: 0 ended on request, 64 usage, 69 no daemon or the port is "
-               "taken, and as\n`actd bridge --help` says\n",
-               c->help, common);
+        printf(
+            "%s\n%s\nexit status: 0 ended on request, 64 usage, 69 no daemon or the port is "
+            "taken, and as\n`actd bridge --help` says\n",
+            c->help, common);
         return;
     }
     printf("%s\n%s\nexit status: 0 done, %s64 usage, %s69 no daemon,\n"

@@ -20,10 +20,10 @@ struct ctl {
     const char *socket, *instance; // as given, NULL = not
     bool json, help, version;
     bool force, back, names;
-    const char *allow; // "joints,rate", NULL = nothing
-    double hz;         // 0 = not given
+    const char *allow;         // "joints,rate", NULL = nothing
+    double hz;                 // 0 = not given
     const char *config, *bind; // of bridge, NULL = not given
-    char **args;       // after the command's name
+    char **args;               // after the command's name
     int n_args;
     bool colour; // on standard output
     char path[FIND_PATH];

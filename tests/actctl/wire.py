@@ -94,6 +94,8 @@ def hostile():
     for x in (*s.joints, *s.streams, *s.drops, *s.limited):
         x.name = HOSTILE
     s.budgets.add(name=HOSTILE, missed=1)
+    s.record.file = s.record.last_error = HOSTILE
+    s.record.lost.add(name=HOSTILE, value=1)
     w = pb.SwapReport(**{"from": HOSTILE}, to=HOSTILE, from_digest=HOSTILE, to_digest=HOSTILE,
                       difference_joint=HOSTILE, golden_error=-1)
     f = [pb.Finding(what=HOSTILE, severity=x, text=HOSTILE, remedy=HOSTILE) for x in (0, 2, 7)]

@@ -30,7 +30,7 @@ def helps():
 
 
 def options(text):
-    return set(re.findall(r"^ +(?:-[a-z], )?(--[a-z]+)", text, re.M)) | set(re.findall(r"^ +(-[a-z]), --", text, re.M))
+    return set(re.findall(r"^ +(?:-[a-z], )?(--[a-z]+(?:-[a-z]+)*)", text, re.M)) | set(re.findall(r"^ +(-[a-z]), --", text, re.M))
 
 
 def manual(verbs, texts):

@@ -1,10 +1,10 @@
 # What a person at the command line sees, good and bad.
 . tests/e2e/lib.sh
 ok "help" exit_of 0 "$B/actd" --help
-for c in run check inspect init golden; do
+for c in run check inspect init golden log replay bridge; do
     ok "help lists $c" logged "$T/out" "^  $c "
 done
-for c in run check inspect init golden; do
+for c in run check inspect init golden log replay bridge; do
     ok "$c --help" exit_of 0 "$B/actd" $c --help
 done
 ok "version" exit_of 0 "$B/actd" --version

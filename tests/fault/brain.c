@@ -152,16 +152,19 @@ static void begin(struct world *w, struct brain_state *b)
     w->inferences++;
 }
 
-// The injection by which the header of a chunk is wrong, or NULL.
+// The injection by which the header of a chunk is wrong, or NULL. A chunk of nothing is none that
+// the daemon's worker could hand over, and there is no record of one.
 static const struct injection *wrong_header(const struct world *w)
 {
     const struct injection *one = world_wrong(w, INJECT_POLICY, 0, w->now);
+    bool recorded = w->tape != NULL;
 
-    return one && one->verb == VERB_WRONG &&
-                   (one->variant == POLICY_WIDTH || one->variant == POLICY_NO_ROWS ||
-                    one->variant == POLICY_SAME_ID)
-               ? one
-               : NULL;
+    if (!one || one->verb != VERB_WRONG)
+        return NULL;
+    if ((one->variant == POLICY_WIDTH && !(recorded && w->cfg.loop.joints == 1)) ||
+        (one->variant == POLICY_NO_ROWS && !recorded) || one->variant == POLICY_SAME_ID)
+        return one;
+    return NULL;
 }
 
 // As infer.c does it, of a chunk that infer did not hand over like that.
@@ -175,7 +178,9 @@ static void tell_tape(struct world *w, const struct brain_state *b, const struct
                            .anchor_ns = c->anchor_ns,
                            .oldest_ns = c->oldest_ns,
                            .ready_ns = c->ready_ns,
-                           .step_ns = c->step_ns,
+                           // 0 means this, which the daemon's worker always says.
+                           .step_ns =
+                               c->step_ns ? c->step_ns : w->cfg.loop.chunks.step_ns,
                            .began_ns = began_ns,
                            .joint_sample = b->infer->joints->number};
 
@@ -205,21 +210,22 @@ static void finish(struct world *w, struct brain_state *b)
 
     b->thinking = false;
     b->poll_ns = w->now + POLL_NS;
-    c = ring_reserve(&w->board.chunks);     // where it will lie
-    w->board.tape = wrong ? NULL : w->tape; // what it is now is not what the loop gets
+    c = ring_reserve(&w->board.chunks); // where it will lie
+    // What it is now is not what the loop gets.
+    w->board.tape = wrong || w->hooks.thought ? NULL : w->tape;
     infer_finish(b->infer, w->now);
     w->board.tape = w->tape;
     if (!c || c->ready_ns != w->now)
         return; // there was no room, or it failed
-    if (wrong) {
+    if (wrong)
         spoil_header(wrong, c, b->last_id);
-        tell_tape(w, b, c, began_ns);
-    }
     b->last_id = c->id;
     w->chunk[c->id % WORLD_CHUNKS] = (struct world_chunk){
         c->id, c->anchor_ns, c->oldest_ns, c->ready_ns, c->rows, c->joints};
     if (w->hooks.thought)
         w->hooks.thought(w->hooks.arg, w, c);
+    if (wrong || w->hooks.thought)
+        tell_tape(w, b, c, began_ns);
 }
 
 void brain_turn(struct world *w)

@@ -2,9 +2,10 @@
 // top of each other, and the checker on every tick. Usage:
 //
 //   property [--seed S] [--schedules N] [--ticks T] [--only I] [--tell] [--joint J] [--partial]
+//            [--replay DIR]
 //
 // --only walks schedule I alone, --tell says what happens in it, --joint what becomes of one
-// joint. The exit is 0 when nothing was broken and the walk has been everywhere: every state,
+// joint. --replay: each records itself below DIR, and is replayed. The exit is 0 when nothing was broken and the walk has been everywhere: every state,
 // every reason, and a good part of the time in motion; --partial forgives the latter, for a short
 // run.
 #include <getopt.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "tests/fault/walk.h"
+#include "tests/replay/replay_check.h"
 
 #define MOVING_PART 0.3 // of all ticks in APPROACH, RUNNING, HOLD
 
@@ -22,12 +24,13 @@ struct options {
     uint64_t seed, ticks;
     int schedules, only, joint;
     bool tell, partial;
+    const char *replay;
 };
 
 static int usage(void)
 {
     fputs("usage: property [--seed S] [--schedules N] [--ticks T] [--only I] [--tell] "
-          "[--joint J] [--partial]\n",
+          "[--joint J] [--partial] [--replay DIR]\n",
           stderr);
     return 2;
 }
@@ -40,6 +43,7 @@ static int parse(int argc, char **argv, struct options *o)
                                           {"only", required_argument, NULL, 'o'},
                                           {"tell", no_argument, NULL, 'v'},
                                           {"partial", no_argument, NULL, 'p'},
+                                          {"replay", required_argument, NULL, 'r'},
                                           {"joint", required_argument, NULL, 'j'},
                                           {NULL, 0, NULL, 0}};
     int c;
@@ -64,6 +68,9 @@ static int parse(int argc, char **argv, struct options *o)
         case 'p':
             o->partial = true;
             break;
+        case 'r':
+            o->replay = optarg;
+            break;
         case 'v':
             o->tell = true;
             break;
@@ -73,12 +80,26 @@ static int parse(int argc, char **argv, struct options *o)
     return o->schedules < 1 || optind != argc ? -1 : 0;
 }
 
+// What it recorded is what a replay of it makes.
+static void replay_one(int number, const char *dir, struct walk_totals *t)
+{
+    static struct replay_checked checked;
+
+    replay_check(dir, &walk_ran, &checked);
+    if (checked.problem[0]) {
+        printf("schedule %d, replayed: %s\n", number, checked.problem);
+        t->broken++;
+    }
+}
+
 static void walk_one(const struct options *o, int number, struct walk_totals *t)
 {
     uint64_t ticks = o->ticks / (uint64_t)o->schedules;
     struct walk k;
-    char first[256];
+    char first[256], dir[512];
 
+    snprintf(dir, sizeof dir, "%.400s/%03d", o->replay ? o->replay : "", number);
+    walk_record = o->replay ? dir : NULL;
     if (walk_begin(&k, o->seed, number, true, t) != 0) {
         printf("schedule %d cannot begin\n", number);
         t->broken++;
@@ -93,6 +114,8 @@ static void walk_one(const struct options *o, int number, struct walk_totals *t)
         printf("schedule %d: %s\n    again: property --seed %" PRIu64
                " --schedules %d --ticks %" PRIu64 " --only %d --tell\n",
                number, first, o->seed, o->schedules, o->ticks, number);
+    if (o->replay)
+        replay_one(number, dir, t);
 }
 
 static void tell_injections(const struct walk_totals *t)
@@ -149,7 +172,7 @@ int main(int argc, char **argv)
            " commands, %" PRIu64 " requests, %" PRIu64 " swaps\n",
            t.walks, t.ticks, t.skipped, t.commands, t.requests, t.swaps);
     tell_injections(&t);
-    everywhere = tell_where(&t) || o.only >= 0 || o.partial;
+    everywhere = tell_where(&t) || o.only >= 0 || o.partial || o.replay;
     printf("%.1f s; %" PRIu64 " violations in %" PRIu64 " schedules%s\n",
            (double)(clock() - begin) / CLOCKS_PER_SEC, t.violations, t.broken,
            everywhere ? "" : "; it has not been everywhere");

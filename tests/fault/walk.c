@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "daemon/loop_impl.h"
+#include "daemon/tape.h"
 #include "tests/fault/checker.h"
+#include "tests/replay/replay_check.h"
+
+const char *walk_record;
+struct replay_ran walk_ran;
 
 enum style { CALM, BRISK, WILD, NOISY, STEPS, RESTLESS, STYLES };
 
@@ -130,7 +135,7 @@ static void hit_memory(const struct world *w)
         injector_find(&w->injector, INJECT_COMMAND, 0, w->schedule.tick);
     struct guard *g = &w->loop->guard;
 
-    if (one)
+    if (one && !w->tape)
         g->pos[one->index] += copysign(
             fmax(fabs(one->magnitude), 3 * g->lim.velocity[one->index] * g->period_s),
             one->magnitude);
@@ -346,6 +351,7 @@ int walk_begin(struct walk *k, uint64_t seed, int number, bool check,
         c.loop.control_hz = 50, c.tick_work_ns = 0;
     rc = blackbox_new(&k->box, c.loop.joints, c.loop.n_cameras, c.loop.control_hz);
     c.loop.blackbox = k->box;
+    c.record = walk_record;
     if (rc == 0)
         rc = world_new(&k->world, &c);
     if (rc != 0)
@@ -389,6 +395,12 @@ void walk_end(struct walk *k, char *first, size_t size)
         t->broken += n > 0;
         snprintf(first, size, "%s", checker_first(k->checker));
     }
+    if (k->world->tape)
+        walk_ran = (struct replay_ran){.cfg = k->world->cfg,
+                                       .ticks = k->world->ticks_run,
+                                       .commands = k->world->commands,
+                                       .inputs = k->world->tape->inputs,
+                                       .chunks = k->world->tape->chunks};
     checker_free(k->checker);
     world_free(k->world);
     blackbox_free(k->box);

@@ -10,6 +10,12 @@
 #include "tests/fault/world.h"
 
 struct checker;
+struct replay_ran;
+
+// Where the next walk records itself, NULL = nowhere; and what the last one ran. The loop's memory is
+// not hit in one that is recorded: no input says so, and a replay must differ then.
+extern const char *walk_record;
+extern struct replay_ran walk_ran;
 
 // What the walks have seen together.
 struct walk_totals {

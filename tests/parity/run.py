@@ -3,7 +3,7 @@
 
     python3.12 tests/parity/run.py [--venv DIR] [--old-venv DIR --old-python PYTHON]
                                    [--build DIR] [--write] [--skip-full] [--yes]
-                                   [--only-viewers]
+                                   [--only-viewers] [--only-datasets]
 
 1. builds a virtual environment with the current LeRobot (and one with 0.3.x) outside the tree,
 2. regenerates every golden case with it and compares with the committed ones (--write replaces
@@ -14,6 +14,8 @@
 4. runs the C golden tests, and prints one table of worst differences,
 5. records the simulated arm and opens the recordings with PyPI's MCAP reader and with Rerun's loader
    (viewers.py; alone with --only-viewers, which needs none of the above).
+
+6. lets LeRobot write data sets and converts them to MCAP (dataset.py; alone with --only-datasets).
 
 Exits with 0 when everything is within its bound.
 """
@@ -117,8 +119,9 @@ def viewers_environment(where):
 
 def viewers(args):
     python = viewers_environment(args.viewers_venv)
-    command = [python, HERE / "viewers.py", "--build", args.build]
-    return subprocess.run([str(c) for c in command]).returncode
+    scripts = ("mcap_theirs.py", "viewers.py")
+    return max(subprocess.run([str(python), str(HERE / s), "--build", args.build]).returncode
+               for s in scripts)  # fmt: skip
 
 
 def check_python(base, what, option):
@@ -309,6 +312,28 @@ def whole(python, driver, rows, keep, which):
             whole_case(driver, case, rows)
 
 
+def datasets(args, python, rows):
+    """dataset.py, in the current LeRobot's environment with what its data sets need (0.4 GB)."""
+    code = "import mcap, pyarrow, av, datasets, google.protobuf, PIL"
+    quiet = {"capture_output": True, "cwd": tempfile.gettempdir(), "check": False}
+    if subprocess.run([str(python), "-c", code], **quiet).returncode:
+        wanted = NEW["lerobot"].replace("==", "[dataset]==")
+        run(python, "-m", "pip", "install", "--quiet", wanted, "mcap", "protobuf", "pillow")
+    actd = Path(os.path.abspath(args.build)) / "actd"
+    p = subprocess.run(
+        [python, HERE / "dataset.py", "--actd", actd],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        text=True,
+        check=False,
+    )
+    found = [json.loads(line) for line in p.stdout.splitlines() if line.startswith("[")]
+    rows += [tuple(x) for x in found]
+    if p.returncode or not found:
+        rows.append(("dataset", "dataset.py", math.inf, 0.0, p.stderr.strip()[-300:]))
+
+
 # ---- everything -----------------------------------------------------------------------------
 
 
@@ -333,6 +358,7 @@ def arguments():
         "--viewers-venv", type=Path, default=CACHE / "parity-venv-viewers", help="MCAP, Rerun"
     )
     p.add_argument("--only-viewers", action="store_true", help="the recordings alone")
+    p.add_argument("--only-datasets", action="store_true", help="the data sets alone")
     p.add_argument("--build", default=str(ROOT / "build"), help="the Makefile's BUILD")
     p.add_argument("--tmp", default=None, help="where default-size checkpoints go (600 MB)")
     p.add_argument("--skip-full", action="store_true", help="leave the default-size models out")
@@ -347,6 +373,9 @@ def main():
     if args.only_viewers:
         return viewers(args)
     check_python(sys.executable, NEW, "PYTHON=")
+    if args.only_datasets:
+        datasets(args, environment(args.venv, sys.executable, NEW, args.yes), rows)
+        return 1 if print_table(rows) else 0
     old_base = args.old_python or sys.executable
     check_python(old_base, OLD, "--old-python")
     new = environment(args.venv, sys.executable, NEW, args.yes)
@@ -362,6 +391,7 @@ def main():
     golden_tests(tests, rows)
     for which in ["carried"] + ([] if args.skip_full else ["full"]):
         whole(new, driver, rows, args.tmp, which)
+    datasets(args, new, rows)
     bad = print_table(rows)
     return 1 if viewers(args) or bad else 0
 

@@ -10,6 +10,7 @@
 #include "tests/record/rig.h"
 #include "tests/swap/count.h"
 
+#define SLICES  200
 #define RUNNING 5 // actd.v1.Mode
 #define START_S 60
 #define SETTLE  NS_PER_S // after a switch: nothing is counted
@@ -19,8 +20,12 @@ struct bench {
     struct rig_robot robot;
     char count[PATH_MAX], environment[PATH_MAX + 16], preload[PATH_MAX];
     const struct count_table *table;
-    ns_t recorded_ns, cpu_ns; // while it recorded
+    ns_t recorded_ns, cpu_ns;      // while it recorded and was measured
+    ns_t on_ns;                    // while it recorded
+    double quantile[2][3][SLICES]; // of each slice: p50, p99, p99.9, us
+    int slices[2];
 };
+static const double part[3] = {0.5, 0.99, 0.999};
 
 static void pause_for(ns_t ns)
 {
@@ -90,9 +95,23 @@ static int start(struct bench *b, const char *build, const char *policy)
     return rc;
 }
 
+// The machine's noise comes and goes: what is compared is the median over slices.
+static void note(struct bench *b, bool on, size_t from)
+{
+    struct rig_samples *all = &b->robot.lateness[on], s = {0};
+
+    for (size_t i = from; i < all->n; i++)
+        rig_add(&s, all->v[i]);
+    for (int k = 0; k < 3 && b->slices[on] < SLICES; k++)
+        b->quantile[on][k][b->slices[on]] = (double)rig_at(&s, part[k]) * 1e-3;
+    b->slices[on] += b->slices[on] < SLICES;
+    free(s.v);
+}
+
 static int slice(struct bench *b, bool on, ns_t ns)
 {
-    ns_t cpu;
+    size_t from = b->robot.lateness[on].n;
+    ns_t cpu, began = clock_now_ns();
 
     atomic_store(&b->robot.set, -1);
     if (on && rig_ctl(&b->daemon, "record start") != 0) {
@@ -105,11 +124,13 @@ static int slice(struct bench *b, bool on, ns_t ns)
     atomic_store(&b->robot.set, on);
     pause_for(ns);
     atomic_store(&b->robot.set, -1);
+    pause_for(10 * NS_PER_MS); // the robot may be adding one
+    note(b, on, from);
     if (!on)
         return 0;
     b->cpu_ns += rig_thread_cpu(&b->daemon, "actd-recorder") - cpu;
     b->recorded_ns += ns;
-    pause_for(SETTLE / 10);
+    b->on_ns += clock_now_ns() - began;
     return rig_ctl(&b->daemon, "record stop");
 }
 
@@ -123,25 +144,50 @@ static void line(const char *what, struct rig_samples *s, uint64_t late, uint64_
            (unsigned long long)late, (unsigned long long)skipped);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n == 0 ? 0 : v[n / 2];
+}
+
+static void medians(struct bench *b)
+{
+    static const char *const name[] = {"p50", "p99", "p99.9"};
+
+    printf("  median over slices:");
+    for (int k = 0; k < 3; k++) {
+        double off = median(b->quantile[0][k], b->slices[0]),
+               on = median(b->quantile[1][k], b->slices[1]);
+
+        printf("%s %s %.1f -> %.1f us", k > 0 ? "," : "", name[k], off, on);
+    }
+    printf("\n");
+}
+
 static int report(struct bench *b, uint64_t rt, uint64_t io)
 {
     struct rig_robot *r = &b->robot;
     struct rig_log log;
-    double seconds = (double)b->recorded_ns * 1e-9;
     int rc = rig_read(&log, b->daemon.record, ".mcap");
 
     printf("wake-up lateness, us, 1 kHz, 4 x 640x480 JPEG at 30 Hz, slices in turn\n");
     printf("  %-14s %8s %9s %9s %9s %9s\n", "", "ticks", "p50", "p99", "p99.9", "max");
     line("not recording", &r->lateness[0], r->late[0], r->skipped[0]);
     line("recording", &r->lateness[1], r->late[1], r->skipped[1]);
+    medians(b);
     printf("  time left of a tick when its command was made, p50: %.1f and %.1f us\n",
            (double)rig_at(&r->margin[0], 0.5) * 1e-3,
            (double)rig_at(&r->margin[1], 0.5) * 1e-3);
     printf("recorder: %.1f %% of a core, %.2f MB/s, %llu files\n",
            100 * (double)b->cpu_ns / (double)b->recorded_ns,
-           // a second before and a tenth after each slice are in the files, too
-           1e-6 * (double)log.bytes / (seconds + 1.1 * (double)log.files),
-           (unsigned long long)log.files);
+           1e3 * (double)log.bytes / (double)b->on_ns, (unsigned long long)log.files);
     printf(
         "recorded: %llu ticks (%llu missing), %llu frames (%llu lost), %llu joint states\n",
         (unsigned long long)log.ticks, (unsigned long long)log.skipped,
@@ -163,8 +209,8 @@ static int report(struct bench *b, uint64_t rt, uint64_t io)
 
 int rig_bench(const char *build, int argc, char **argv)
 {
-    double seconds = argc > 0 ? atof(argv[0]) : 5;
-    int pairs = argc > 1 ? atoi(argv[1]) : 6, rc;
+    double seconds = argc > 0 ? atof(argv[0]) : 3;
+    int pairs = argc > 1 ? atoi(argv[1]) : 12, rc;
     static struct bench b;
     char policy[PATH_MAX];
     uint64_t rt = 0, io = 0;

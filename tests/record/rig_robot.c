@@ -115,9 +115,10 @@ static void send_frame(struct side *s, int camera, uint64_t number)
     static char format[] = "jpeg";
     const struct rig_pictures *p = s->robot->pictures;
     Google__Protobuf__Timestamp t = stamp();
-    Foxglove__CompressedImage m = FOXGLOVE__COMPRESSED_IMAGE__INIT;
+    Foxglove__CompressedImage m;
     size_t i = (size_t)(number + 3 * (uint64_t)camera) % STORE;
 
+    foxglove__compressed_image__init(&m);
     m.timestamp = &t;
     m.format = format;
     m.data = (ProtobufCBinaryData){p->size[i], p->jpeg[i]};

@@ -21,7 +21,9 @@ record-kill: all $(BUILD)/actd-record-rig ## the daemon killed at RECORD_KILLS (
 RECORD_DISK_SECONDS ?= 12
 record-disk: all $(BUILD)/actd-record-rig $(BUILD)/record-disk.so ## full, broken, slow and removed disks: no late tick
 	$(BUILD)/actd-record-rig --build $(abspath $(BUILD)) disk $(RECORD_DISK_SECONDS)
-BENCH_RECORD_SECONDS ?= 5
-BENCH_RECORD_PAIRS ?= 6
+BENCH_RECORD_SECONDS ?= 3
+BENCH_RECORD_PAIRS ?= 12
 bench-record: all $(BUILD)/actd-record-rig $(if $(SANFLAGS),,$(BUILD)/swaps-count.so) ## 1 kHz, 4 cameras: with and without recording
 	$(BUILD)/actd-record-rig --build $(abspath $(BUILD)) bench $(BENCH_RECORD_SECONDS) $(BENCH_RECORD_PAIRS)
+# The e2e test kills a few daemons, too.
+unit: $(BUILD)/actd-record-rig

@@ -20,6 +20,7 @@ struct copy {
     const struct log_flip *flip; // NULL = none
     uint64_t from_log_ns;
     uint16_t channel; // of the message to change
+    uint16_t chunks;  // of those that are never left out
     bool flipped;
 };
 
@@ -59,6 +60,8 @@ static int introduce(struct copy *c)
 
         if (c->flip && strcmp(ch->topic, c->flip->topic) == 0)
             c->channel = ch->id;
+        if (strcmp(ch->topic, "/policy/chunk") == 0)
+            c->chunks = ch->id;
         rc = mcap_writer_channel(c->to, ch, false);
         if (rc == 0)
             rc = mcap_build_channel(c->build, ch);
@@ -90,6 +93,8 @@ static int put(struct copy *c, const struct mcap_message *m)
     unsigned char *bytes = NULL;
     int rc;
 
+    if (m->log_ns < c->from_log_ns && m->channel != c->chunks)
+        return 0;
     if (f && m->channel == c->channel && m->log_ns == f->log_ns && f->offset < m->size) {
         bytes = malloc(m->size);
         if (!bytes)
@@ -111,8 +116,7 @@ static int copy_messages(struct copy *c)
     struct mcap_cursor *cursor;
     struct mcap_message m;
     struct mcap_error e;
-    int rc =
-        mcap_cursor_new(&cursor, c->from, NULL, 0, MCAP_FILE_ORDER, c->from_log_ns, 0);
+    int rc = mcap_cursor_new(&cursor, c->from, NULL, 0, MCAP_FILE_ORDER, 0, 0);
 
     if (rc != 0)
         return rc;

@@ -12,7 +12,7 @@ struct log_flip { // in the message of this topic and log time
 };
 
 // plain. From a whole file of one segment; flip NULL: none. What came before from_log_ns is left
-// out. 0, -ENOENT: there is no message to change, or -errno.
+// out, but for chunks: the loop may take one long after it was handed over. 0, -ENOENT: there is no message to change, or -errno.
 int log_copy(const char *from, const char *to, const struct log_flip *flip,
              uint64_t from_log_ns);
 

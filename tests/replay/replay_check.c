@@ -179,15 +179,15 @@ static uint64_t time_of(struct logbook *book, uint64_t sample)
     return at;
 }
 
-// Where joint 1's position lies in the message, 0 = nowhere.
+// Where the last joint's position that is not 0 lies in the message, 0 = nowhere.
 static size_t place_of_position(const struct mcap_message *m)
 {
     Foxglove__JointStates *s = foxglove__joint_states__unpack(NULL, m->size, m->data);
     unsigned char pattern[9] = {0x11}; // field 2 of JointState, a double
     const char *at = NULL;
 
-    if (s && s->n_joints > 1) {
-        memcpy(pattern + 1, &s->joints[1]->position, 8);
+    for (size_t i = s ? s->n_joints : 0; i-- > 0 && !at;) {
+        memcpy(pattern + 1, &s->joints[i]->position, 8);
         at = memmem(m->data, m->size, pattern, sizeof pattern);
     }
     if (s)
@@ -265,7 +265,8 @@ static bool must_differ(struct check *c, struct logbook *first, const struct log
 }
 
 // The second half by itself: nothing differs, and of its ticks only those are left out that come
-// before the first keyframe, a second at most.
+// before the first keyframe: before the second one where the cut has separated the loop's state from
+// that of the bus.
 static bool from_the_middle(struct check *c, struct logbook *first)
 {
     struct mcap_reader *reader = logbook_reader(first, 0);
@@ -286,7 +287,7 @@ static bool from_the_middle(struct check *c, struct logbook *first)
     if (differing(&r) > 0)
         return complain(c, "the second half differs: tick %lu, %s: %s",
                         (unsigned long)r.first.tick, r.first.stage, r.first.text);
-    if (r.keyframes < 1 || r.gaps > 0 || r.ticks < c->ran->ticks / 8)
+    if (r.keyframes < 1 || r.gaps > 1 || r.ticks < 50)
         return complain(c, "the second half has %lu keyframes, %lu gaps, and %lu ticks",
                         (unsigned long)r.keyframes, (unsigned long)r.gaps,
                         (unsigned long)r.ticks);

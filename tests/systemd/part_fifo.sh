@@ -28,4 +28,13 @@ ok "disarm" ctl disarm
 ok "comes to rest" stays_disarmed
 is "no forbidden call was made" "$(pid_of)" "$pid"
 # Its questions about the machine are tries, some of them forbidden.
+# The recorder is let do all that it does, into the service's own directory for logs.
+ok "a recording" ctl record start
+sleep 1
+ok "a mark in it" ctl record mark "in the sandbox"
+ok "ends" ctl record stop
+recorded() { ls /var/log/actd/$ROBOT/record/*.mcap; }
+ok "as a whole file of the service's" wait_for 10 recorded
+is "which has no trouble to tell" "$(status record.last_error)" ""
+ok "and is a recording" as root actd log info /var/log/actd/$ROBOT/record
 without strict.conf

@@ -136,9 +136,10 @@ static void make_joints(struct source *s, struct event *e)
     char name[JOINTS][8] = {"base", "elbow", "wrist"};
     Google__Protobuf__Timestamp t;
     Foxglove__JointState joint[JOINTS], *list[JOINTS];
-    Foxglove__JointStates m = FOXGLOVE__JOINT_STATES__INIT;
+    Foxglove__JointStates m;
     int odd = (int)(rand32(s) % 100);
 
+    foxglove__joint_states__init(&m);
     if (chance(s, 40))
         s->pos[rand32(s) % JOINTS] += 1.0; // leaps, and stays there
     stamp_of(&t, next_stamp(s, 0));
@@ -170,11 +171,12 @@ static void make_joints(struct source *s, struct event *e)
 static void make_raw(struct source *s, struct event *e)
 {
     Google__Protobuf__Timestamp t;
-    Foxglove__RawImage m = FOXGLOVE__RAW_IMAGE__INIT;
+    Foxglove__RawImage m;
     char encoding[] = "mono8";
     uint8_t pixels[SIDE * SIDE];
     int odd = (int)(rand32(s) % 40);
 
+    foxglove__raw_image__init(&m);
     if (!chance(s, 8))
         s->grey++;
     memset(pixels, s->grey, sizeof pixels);
@@ -197,10 +199,11 @@ static void make_raw(struct source *s, struct event *e)
 static void make_compressed(struct source *s, struct event *e)
 {
     Google__Protobuf__Timestamp t;
-    Foxglove__CompressedImage m = FOXGLOVE__COMPRESSED_IMAGE__INIT;
+    Foxglove__CompressedImage m;
     char format[] = "jpeg";
     uint8_t nothing[] = "no jpeg";
 
+    foxglove__compressed_image__init(&m);
     stamp_of(&t, next_stamp(s, e->stream));
     m.timestamp = &t;
     m.format = format;

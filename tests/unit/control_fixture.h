@@ -55,6 +55,7 @@ static struct {
     bool busy;      // a decided swap is still putting away
     int begin, list, held, cancelled;
     int record;           // what the recorder answers
+    int record_late;      // -EALREADY to so many marks first
     int started, stopped; // recordings
     char mark[CONTROL_TEXT];
     size_t status;
@@ -84,8 +85,8 @@ int recorder_mark(struct recorder *r, const char *what, char text[256])
 {
     (void)r;
     snprintf(fake.mark, sizeof fake.mark, "%s", what);
-    snprintf(text, 256, "marked");
-    return fake.record;
+    snprintf(text, 256, "%s", fake.record_late > 0 ? "nothing is recorded" : "marked");
+    return fake.record_late > 0 && fake.record_late-- ? -EALREADY : fake.record;
 }
 
 size_t status_pack(struct status *s, uint8_t *out, size_t size)

@@ -160,6 +160,8 @@ struct chance { // what the world remembers
     uint32_t generation;
     int joints_away, camera_away[R_CAMERAS], policy_away; // ticks to come
     double goal[R_JOINTS];
+    int pushed, pushed_joint; // for so many ticks
+    double pushed_by;         // rad from the command; > 2: to there
 };
 
 static inline void chance_start(struct chance *w, uint64_t seed)
@@ -179,8 +181,15 @@ static inline void draw_joints(struct chance *w, const struct rig *r)
         memcpy(w->measured, r->command.pos, sizeof w->measured);
     if (happens(d, 0.001))
         w->joints_away = (int)(draw(d) % 60);
-    if (happens(d, 0.001))
-        w->measured[draw(d) % R_JOINTS] += part(d) - 0.5;
+    if (happens(d, 0.001)) { // pushed, or lifted out of its limits
+        w->pushed = (int)(draw(d) % 100);
+        w->pushed_joint = (int)(draw(d) % R_JOINTS);
+        w->pushed_by = happens(d, 0.2) ? 2.1 : part(d) - 0.5;
+    }
+    if (w->pushed > 0 && w->pushed--)
+        w->measured[w->pushed_joint] =
+            w->pushed_by > 2 ? w->pushed_by
+                             : r->command.pos[w->pushed_joint] + w->pushed_by;
     s->joints_slow = happens(d, 0.01);
     s->refused_in_a_row = happens(d, 0.002) ? (uint32_t)(draw(d) % 6) : 0;
     s->refused_for = REASON_JOINTS_INVALID + (int)(draw(d) % 4);

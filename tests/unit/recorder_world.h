@@ -121,6 +121,7 @@ static inline void world_new(struct world *w)
                   .cameras = 2,
                   .control_hz = 200,
                   .rows = 50},
+        .cpu_not = -1,
         .disk = &w->disk,
     };
 }

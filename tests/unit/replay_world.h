@@ -142,12 +142,15 @@ static inline void rw_save(const struct rw_log *log, const char *path, bool fore
     w.arg = f;
     assert(mcap_writer_new(&writer, &w) == 0 && mcap_build_new(&build, &how) == 0);
     snprintf(base, sizeof base, "%lld", (long long)RW_BASE);
-    struct mcap_pair pairs[] = {
-        {"version", "test"},  {"run_id", "r"},
-        {"base_ns", base},    {"joints", "shoulder\nelbow\ngripper"},
-        {"cameras", "front"}, {"config", config ? config : ""}};
+    const struct mcap_pair pairs[] = {
+        {"version", "test"},   {"run_id", "r"},
+        {"base_ns", base},     {"joints", "shoulder\nelbow\ngripper"},
+        {"cameras", "front"},  {"config", config ? config : ""},
+        {"rows", "40"},        {"policy_hz", "50"},
+        {"action_steps", "0"}, {"ensemble_coeff", "nan"},
+        {"sizes", "8x8"}};
     if (!foreign)
-        assert(mcap_writer_metadata(writer, "actd", pairs, 6) == 0);
+        assert(mcap_writer_metadata(writer, "actd", pairs, config ? 11 : 6) == 0);
     for (int i = 0; i < N; i++) {
         channel[i] =
             (struct mcap_channel){.id = (uint16_t)(i + 1),

@@ -126,7 +126,7 @@ static inline size_t run_log_joints(const char *const *name, const double *pos, 
                                     ns_t at_ns, uint8_t *out)
 {
     Foxglove__JointState j[ACTD_MAX_JOINTS], *all[ACTD_MAX_JOINTS];
-    Foxglove__JointStates m = FOXGLOVE__JOINT_STATES__INIT;
+    Foxglove__JointStates m;
     Google__Protobuf__Timestamp t = run_log_stamp(at_ns);
     for (int i = 0; i < n; i++) {
         foxglove__joint_state__init(&j[i]);
@@ -135,6 +135,7 @@ static inline size_t run_log_joints(const char *const *name, const double *pos, 
         j[i].position = pos[i];
         all[i] = &j[i];
     }
+    foxglove__joint_states__init(&m);
     m.timestamp = &t;
     m.n_joints = (size_t)n;
     m.joints = all;
@@ -148,7 +149,7 @@ static inline size_t run_log_command(const char *const *name, const double *pos,
                                      ns_t at_ns, enum ladder_state mode, uint8_t *out)
 {
     Actd__V1__Joint j[ACTD_MAX_JOINTS], *all[ACTD_MAX_JOINTS];
-    Actd__V1__JointCommand m = ACTD__V1__JOINT_COMMAND__INIT;
+    Actd__V1__JointCommand m;
     Google__Protobuf__Timestamp t = run_log_stamp(at_ns);
     for (int i = 0; i < n; i++) {
         actd__v1__joint__init(&j[i]);
@@ -157,6 +158,7 @@ static inline size_t run_log_command(const char *const *name, const double *pos,
         j[i].position = pos[i];
         all[i] = &j[i];
     }
+    actd__v1__joint_command__init(&m);
     m.timestamp = &t;
     m.n_joints = (size_t)n;
     m.joints = all;
@@ -183,7 +185,8 @@ static inline size_t run_log_frame(int width, int height, int phase, bool raw, n
             p[2] = (uint8_t)(phase * 5 + (x / 8 + y / 8) % 2 * 60);
         }
     if (raw) {
-        Foxglove__RawImage m = FOXGLOVE__RAW_IMAGE__INIT;
+        Foxglove__RawImage m;
+        foxglove__raw_image__init(&m);
         m.timestamp = &t;
         m.width = (uint32_t)width;
         m.height = (uint32_t)height;
@@ -193,13 +196,14 @@ static inline size_t run_log_frame(int width, int height, int phase, bool raw, n
         *out = malloc(foxglove__raw_image__get_packed_size(&m));
         size = foxglove__raw_image__pack(&m, *out);
     } else {
-        Foxglove__CompressedImage m = FOXGLOVE__COMPRESSED_IMAGE__INIT;
+        Foxglove__CompressedImage m;
         unsigned char *jpeg = NULL;
         unsigned long n = 0;
         tjhandle tj = tjInitCompress();
         assert_int_equal(tjCompress2(tj, rgb, width, 0, height, TJPF_RGB, &jpeg, &n,
                                      TJSAMP_444, 90, 0),
                          0);
+        foxglove__compressed_image__init(&m);
         m.timestamp = &t;
         m.format = format;
         m.data = (ProtobufCBinaryData){n, jpeg};

@@ -179,6 +179,12 @@ static void default_directory(void **state)
     cfg.black_box.directory[0] = 0;
     assert_int_equal(config_black_box(&cfg, out, sizeof out), 0);
     assert_string_equal(out, "/var/log/actd");
+    assert_int_equal(config_record_directory(&cfg, out, sizeof out), 0);
+    assert_string_equal(out, "/var/log/actd/record"); // beside it, unless it has its own
+    assert_int_equal(config_record_directory(&cfg, out, 20), -ENAMETOOLONG);
+    snprintf(cfg.record.directory, sizeof cfg.record.directory, "/big");
+    assert_int_equal(config_record_directory(&cfg, out, sizeof out), 0);
+    assert_string_equal(out, "/big");
     setenv("LOGS_DIRECTORY", "", 1);
     assert_int_equal(config_black_box(&cfg, out, sizeof out), 0);
     assert_string_equal(out, "/state/actd/left");

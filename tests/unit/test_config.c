@@ -251,6 +251,31 @@ static void operators_swap_and_metrics_have_defaults(void **state)
     assert_string_equal(cfg.operators.socket, "/tmp/c");
 }
 
+static void nothing_is_recorded_by_default(void **state)
+{
+    struct config_error err;
+    struct config cfg;
+
+    (void)state;
+    assert_int_equal(parse(&cfg, "runtime: /tmp/r\n" SMALL, &err), 0);
+    assert_int_equal(cfg.record.mode, RECORD_OFF);
+    assert_int_equal(cfg.record.compression, COMPRESSION_ZSTD);
+    assert_string_equal(cfg.record.directory, "");
+    assert_true(cfg.record.frames && cfg.record.segment_mb == 512 &&
+                cfg.record.segment_minutes == 10 && cfg.record.keep_free_mb == 1024 &&
+                cfg.record.most_mb == 0 && cfg.record.before_s == 10 &&
+                cfg.record.after_s == 5 && cfg.record.memory_mb == 256);
+    assert_int_equal(parse(&cfg,
+                           "runtime: /tmp/r\nrecord: {mode: trigger, directory: /d, "
+                           "compression: lz4, frames: false, before_s: 2.5}\n" SMALL,
+                           &err),
+                     0);
+    assert_int_equal(cfg.record.mode, RECORD_TRIGGER);
+    assert_int_equal(cfg.record.compression, COMPRESSION_LZ4);
+    assert_string_equal(cfg.record.directory, "/d");
+    assert_true(!cfg.record.frames && cfg.record.before_s == 2.5);
+}
+
 static void names_are_kept_in_lines(void **state)
 {
     static const struct {
@@ -574,6 +599,7 @@ int main(void)
         cmocka_unit_test(an_empty_section_is_no_error),
         cmocka_unit_test(counts_are_bounded),
         cmocka_unit_test(operators_swap_and_metrics_have_defaults),
+        cmocka_unit_test(nothing_is_recorded_by_default),
         cmocka_unit_test(names_are_kept_in_lines),
         cmocka_unit_test(a_list_of_names_is_bounded),
         cmocka_unit_test(metrics_are_served_on_this_machine_only),

@@ -622,9 +622,12 @@ static void recordings_are_begun_ended_and_marked(void **state)
     (void)state;
     assert_int_equal(world_open("", ""), 0);
     assert_string_equal(asked(V(RECORD_START), "", R(OK))->text, "recording, in /r");
-    assert_string_equal(asked(V(RECORD_MARK), "it fell: \xc3\xb6", R(OK))->text, "marked");
+    assert_string_equal(asked(V(RECORD_MARK), "it fell: \xc3\xb6", R(OK))->text,
+                        "marked");
     assert_string_equal(fake.mark, "it fell: \xc3\xb6");
     assert_string_equal(asked(V(RECORD_STOP), "", R(OK))->text, "the recording ends");
+    fake.record_late = 1; // long after a start: there is none
+    asked(V(RECORD_MARK), "x", R(REFUSED));
     fake.record = -EALREADY;
     assert_string_equal(asked(V(RECORD_START), "", R(REFUSED))->text, "recording, in /r");
     asked(V(RECORD_STOP), "", R(REFUSED));
@@ -632,6 +635,32 @@ static void recordings_are_begun_ended_and_marked(void **state)
     assert_true(fake.started == 2 && fake.stopped == 2);
     assert_non_null(strstr(asked(V(RECORD_MARK), "", R(INVALID))->text, "text: missing"));
     assert_int_equal(atomic_load(&w.board.requests), 0); // the loop is not asked
+}
+
+// The tape takes a moment to be ready; whoever marks at once waits for it, and nobody else.
+static void a_mark_right_after_a_start_waits(void **state)
+{
+    int fd;
+
+    (void)state;
+    assert_int_equal(world_open("", ""), 0);
+    asked(V(RECORD_START), "", R(OK));
+    fake.record_late = 10;
+    fd = client();
+    ask_for(fd, 9, V(RECORD_MARK), "now");
+    turn(NS_PER_MS);
+    turn(NS_PER_MS);
+    asked(V(STATUS), "", R(OK));
+    for (int i = 0; i < 20 && fake.record_late > 0; i++)
+        turn(5 * NS_PER_MS);
+    turn(5 * NS_PER_MS);
+    assert_string_equal(expect(fd, 9, R(OK))->text, "marked");
+    fake.record_late = 1000000;
+    ask_for(fd, 10, V(RECORD_MARK), "never");
+    for (int i = 0; i < 200; i++)
+        turn(5 * NS_PER_MS);
+    expect(fd, 10, R(REFUSED));
+    close(fd);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_up, world_down)
@@ -643,6 +672,7 @@ int main(void)
         TEST(policies_are_listed),
         TEST(what_is_not_there_is_said_to_be_not_there),
         TEST(recordings_are_begun_ended_and_marked),
+        TEST(a_mark_right_after_a_start_waits),
         TEST(a_reply_that_is_too_long_is_not_sent_in_half),
         TEST(the_longest_reply_fits_one_packet),
         TEST(the_loop_is_asked_and_its_answer_told),

@@ -334,8 +334,9 @@ static void a_stranger_is_told_which_key_to_change(void **state)
 static void a_reader_may_look_but_not_act(void **state)
 {
     static const Actd__V1__Verb acting[] = {
-        V(ARM),  V(DISARM),    V(STOP),     V(ESTOP),        V(RESET),      V(HOME),
-        V(SWAP), V(SWAP_BACK), V(INSTRUCT), V(RECORD_START), V(RECORD_STOP), V(RECORD_MARK)};
+        V(ARM),      V(DISARM),       V(STOP),        V(ESTOP),
+        V(RESET),    V(HOME),         V(SWAP),        V(SWAP_BACK),
+        V(INSTRUCT), V(RECORD_START), V(RECORD_STOP), V(RECORD_MARK)};
     static const Actd__V1__Verb looking[] = {V(STATUS), V(METRICS), V(POLICIES),
                                              V(DOCTOR)};
     int fd;

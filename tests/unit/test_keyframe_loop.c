@@ -9,7 +9,8 @@ static unsigned char state_a[STATE_MOST], state_b[STATE_MOST];
 
 static struct { // what the keyframes of this program were taken in
     unsigned states;
-    int with_chunks, with_several, in_bridge, in_fade, held_back, taken;
+    int with_chunks, with_several, in_bridge, in_fade, held_back, outside, away, pushed,
+        taken;
 } seen;
 
 static void note_what_it_is_taken_in(const struct loop *l, ns_t now)
@@ -25,6 +26,10 @@ static void note_what_it_is_taken_in(const struct loop *l, ns_t now)
     seen.in_fade +=
         q->n > 0 && now - q->live[q->n - 1].shown_ns < q->live[q->n - 1].fade_ns;
     seen.held_back += l->faults.latched != 0;
+    seen.outside += l->outside;
+    seen.away += l->away > 0;
+    for (int i = 0; i < R_JOINTS; i++)
+        seen.pushed += l->following[i] > 0;
 }
 
 static void same_states(struct rig *a, struct rig *b, uint64_t tick)
@@ -112,6 +117,7 @@ static void another_goes_on(void **state)
                      ladder_state_name((enum ladder_state)s));
     assert_true(seen.with_chunks > 60 && seen.with_several > 30 && seen.in_bridge > 0 &&
                 seen.in_fade > 5 && seen.held_back > 20);
+    assert_true(seen.outside > 0 && seen.away > 0 && seen.pushed > 0);
 }
 
 // ---- on the tape -----------------------------------------------------------------------------

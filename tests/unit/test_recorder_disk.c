@@ -242,6 +242,33 @@ static void a_removed_directory_is_made_anew(void **state)
     world_end(&w);
 }
 
+// Another file under its name, by a restore, say, is not the one that is written.
+static void a_file_that_was_replaced_is_ended(void **state)
+{
+    struct recorder_counts c;
+    struct names l;
+    struct world w;
+    FILE *f;
+
+    (void)state;
+    world_new(&w);
+    world_start(&w, NULL);
+    world_run(&w, 3, 0);
+    world_names(w.dir, ".part", &l);
+    assert_int_equal(unlink(l.name[0]), 0);
+    f = fopen(l.name[0], "w");
+    assert_non_null(f);
+    fclose(f);
+    world_run(&w, 1.5, 0);
+    recorder_counts(w.r, &c);
+    assert_false(c.healthy);
+    world_run(&w, 3, 0);
+    recorder_counts(w.r, &c);
+    assert_true(c.healthy && c.recording);
+    assert_int_equal(world_count(w.dir, "-0002.mcap.part"), 1);
+    world_end(&w);
+}
+
 static void a_file_in_the_way(void **state)
 {
     struct recorder_counts c;
@@ -391,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_does_not_fill_with_empty_files),
         cmocka_unit_test(a_sync_that_fails_ends_the_file),
         cmocka_unit_test(a_removed_directory_is_made_anew),
+        cmocka_unit_test(a_file_that_was_replaced_is_ended),
         cmocka_unit_test(a_file_in_the_way),
         cmocka_unit_test(a_directory_of_several_levels_is_made),
         cmocka_unit_test(a_slow_disk_costs_frames_first),

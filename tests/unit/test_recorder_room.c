@@ -320,9 +320,7 @@ static void a_disk_that_hangs_is_left_behind(void **state)
     for (int i = 0; i < 200 && world_count(w.dir, ".mcap") == 0; i++)
         clock_sleep_until(clock_now_ns() + 10 * NS_PER_MS);
     assert_int_equal(world_count(w.dir, ".mcap"), 1); // it ended the file all the same
-    clock_sleep_until(clock_now_ns() + 50 * NS_PER_MS);
-    tape_free(w.tape);
-    world_remove(w.dir);
+    world_remove(w.dir); // the tape stays: nobody says when the thread has done with it
 }
 
 int main(void)

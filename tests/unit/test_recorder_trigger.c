@@ -186,6 +186,32 @@ static void memory_waits_for_a_disk_that_fails(void **state)
     world_end(&w);
 }
 
+// It never does: what does not fit into memory, and what is left at the end, is counted.
+static void memory_that_waits_in_vain_is_counted(void **state)
+{
+    struct recorder_counts c;
+    struct world w;
+    struct found f;
+
+    (void)state;
+    trigger_world(&w);
+    w.cfg.after_ns = 100 * NS_PER_S;
+    w.cfg.memory_bytes = 1u << 20;
+    w.bad.open_rc = -EIO;
+    world_start(&w, NULL);
+    recorder_fault(w.r, REASON_ESTOP, w.now);
+    world_run(&w, 40, 50);
+    recorder_counts(w.r, &c);
+    assert_true(c.lost_messages > 0);
+    assert_true(c.held_bytes > 0 && c.held_bytes <= 1u << 20);
+    recorder_finish(w.r, w.now);
+    recorder_counts(w.r, &c);
+    assert_int_equal(c.lost_messages, w.ticks + 2 * w.joints + 2 * w.frames + 1);
+    assert_int_equal(c.held_bytes, 0);
+    assert_int_equal(world_read_all(&w, &f), 0);
+    world_end(&w);
+}
+
 static void a_fault_at_the_very_end_is_written(void **state)
 {
     struct world w;
@@ -253,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_mark_is_a_trigger_but_no_fault),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(memory_waits_for_a_disk_that_fails),
+        cmocka_unit_test(memory_that_waits_in_vain_is_counted),
         cmocka_unit_test(a_fault_at_the_very_end_is_written),
         cmocka_unit_test(in_always_mode_a_fault_names_its_segment),
         cmocka_unit_test(off_is_off),

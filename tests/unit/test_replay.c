@@ -541,6 +541,88 @@ static void a_cut_file_is_replayed_as_far_as_it_goes(void **state)
     }
 }
 
+static void segments_are_one_run(void **state)
+{
+    struct rw_log half[2] = {{0}, {0}};
+    char path[2][160];
+    const char *both[] = {path[1], path[0]};
+    struct replay_robot robot = rw_robot();
+    const struct replay_options opt = {0};
+    struct logbook *book;
+    struct mcap_error e;
+    struct rw_replayed x = {0};
+
+    (void)state;
+    for (size_t i = 0; i < whole.n; i++) {
+        struct rw_log *to =
+            &half[whole.m[i].log_ns > (uint64_t)(RW_START + RW_BASE) + 3100000000];
+
+        rw_put(to, whole.m[i].topic, 0, whole.m[i].bytes, whole.m[i].size);
+        to->m[to->n - 1].log_ns = to->m[to->n - 1].publish_ns = whole.m[i].log_ns;
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s/segment%d.mcap", dir, i);
+        rw_save(&half[i], path[i], false, NULL);
+        rw_log_free(&half[i]);
+    }
+    assert_int_equal(logbook_open(&book, both, 2, &e), 0);
+    x.rc = replay_run_robot(book, &robot, &opt, &x.r, &x.err);
+    assert_equal_run(&x);
+    assert_int_equal(x.r.gaps + x.r.ticks_skipped + x.r.inputs_skipped, 0);
+    assert_int_equal(x.r.ticks, rw_count(&whole, "/tick"));
+    assert_int_equal(x.r.chunks, rw_count(&whole, "/policy/chunk"));
+    assert_int_equal(x.r.commands, rw_count(&whole, "/command"));
+    logbook_close(book);
+}
+
+// ---- what if ---------------------------------------------------------------------------------
+
+static int think_short(void *arg, const struct tape_chunk *request,
+                       const struct policy_image *image,
+                       const struct joint_sample *joints, float *row,
+                       struct config_error *err)
+{
+    (void)arg;
+    (void)image;
+    (void)err;
+    if (request->number % 4 == 0)
+        return -ENOENT;
+    for (int k = 0; k < 2 * RW_ROWS; k++)
+        for (int j = 0; j < RW_JOINTS; j++)
+            row[k * RW_JOINTS + j] = (float)(joints->pos[j] + 0.001 * k);
+    return 0;
+}
+
+static void moving(void *arg, const struct tick_record *then,
+                   const struct tick_record *now)
+{
+    (void)then;
+    *(unsigned *)arg += now->mode == LADDER_RUNNING && now->chunk_row > 15;
+}
+
+// Twice the rows at twice the rate (as recorded none gets beyond row 12); of every fourth chunk there is only what was recorded.
+static void a_policy_of_another_shape(void **state)
+{
+    unsigned far = 0;
+    const struct replay_options opt = {
+        .policy_directory = "x", .arg = &far, .tick = moving};
+    struct replay_robot robot = rw_robot();
+    struct rw_replayed x;
+
+    (void)state;
+    robot.rows = robot.loop.chunks.rows = robot.think_rows = 2 * RW_ROWS;
+    robot.think_step_ns = 10 * NS_PER_MS;
+    robot.loop.chunks.mode = CHUNK_LATEST_ONLY;
+    robot.think = think_short;
+    rw_save(&whole, file("shape"), false, NULL);
+    x = rw_replay_file(file("shape"), &robot, &opt);
+    assert_equal_run(&x);
+    assert_int_equal(x.r.ticks, rw_count(&whole, "/tick"));
+    assert_int_equal(x.r.chunks + x.r.chunks_taken, rw_count(&whole, "/policy/chunk"));
+    assert_true(x.r.chunks > 2 * x.r.chunks_taken && x.r.chunks_taken > 3);
+    assert_true(far > 0);
+}
+
 // ---- others ----------------------------------------------------------------------------------
 
 static void another_robot_is_refused(void **state)
@@ -635,6 +717,8 @@ int main(void)
         cmocka_unit_test(without_frames_chunks_are_taken),
         cmocka_unit_test(a_lost_chunk_is_a_gap),
         cmocka_unit_test(a_cut_file_is_replayed_as_far_as_it_goes),
+        cmocka_unit_test(segments_are_one_run),
+        cmocka_unit_test(a_policy_of_another_shape),
         cmocka_unit_test(another_robot_is_refused),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(it_can_be_stopped),

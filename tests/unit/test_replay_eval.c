@@ -422,6 +422,23 @@ static void scores_equal_a_naive_twin(void **state)
     eval_score_free(&s);
 }
 
+// A chunk that comes after the last action is compared with those before.
+static void the_last_chunk_counts(void **state)
+{
+    (void)state;
+    struct eval_score s;
+    const struct eval_action a = {.at_ns = 100, .usable = true, .pos = {1}};
+    const double still = 0;
+    const float row[2] = {1.5f, 7};
+    assert_int_equal(eval_score_init(&s, 1, 2, 50, 60), 0);
+    eval_score_action(&s, &a);
+    assert_int_equal(eval_score_chunk(&s, 100, row, &still), 0);
+    eval_score_end(&s);
+    assert_int_equal(s.all.n, 1);
+    assert_true(s.all.max == 0.5);
+    eval_score_free(&s);
+}
+
 static void p95_is_right_to_a_percent(void **state)
 {
     (void)state;
@@ -516,6 +533,7 @@ int main(void)
         TEST(only_what_the_daemon_saw_counts),
         TEST(nothing_to_compare_is_said),
         cmocka_unit_test(scores_equal_a_naive_twin),
+        cmocka_unit_test(the_last_chunk_counts),
         cmocka_unit_test(p95_is_right_to_a_percent),
         TEST(the_command_has_its_statuses),
         TEST(json_is_json),

@@ -108,7 +108,8 @@ static int teardown(void **state)
             free(in_log[s][i].data);
         for (int i = 0; i < n_came[s]; i++)
             free(came[s][i].data);
-        n_in_log[s] = n_came[s] = 0;
+        n_in_log[s] = 0;
+        n_came[s] = 0;
     }
     unlink(log_path);
     rmdir(dir);

@@ -159,6 +159,26 @@ static void a_spike_is_seen(void **state)
     free(c);
 }
 
+// 32 joints of four curves each, all noise, for ever: 3.3 MB.
+static void noise_has_its_bound(void **state)
+{
+    (void)state;
+    struct svg_curve *c = calloc(1, sizeof *c);
+    uint32_t seed = 9;
+    for (int i = 0; i < 500000; i++) {
+        seed = seed * 1664525 + 1013904223;
+        svg_add(c, svg_column(i, 0, 500000), (double)(seed >> 8) / (1 << 24));
+    }
+    struct svg_plot p = {.x1 = 1, .y1 = 1, .height = 150, .label = "x"};
+    FILE *f = begin();
+    svg_draw(f, &p, c, "a");
+    fclose(f);
+    print_message("%zu bytes\n", bytes);
+    assert_true(bytes < 26 * SVG_COLUMNS);
+    free(memory);
+    free(c);
+}
+
 static void a_break_is_not_bridged(void **state)
 {
     (void)state;
@@ -222,6 +242,7 @@ int main(void)
         cmocka_unit_test(ticks_are_round_and_inside),
         cmocka_unit_test(ranges_are_never_empty),
         cmocka_unit_test(a_spike_is_seen),
+        cmocka_unit_test(noise_has_its_bound),
         cmocka_unit_test(a_break_is_not_bridged),
         cmocka_unit_test(nothing_draws_outside),
         cmocka_unit_test(bars_keep_the_one_in_a_million),
