@@ -165,7 +165,7 @@ $(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
 
 # ---- faults ----------------------------------------------------------------------------------
-FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new \
+FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_bus world_new \
 	world_record brain blind_refuse matrix scenario verdict joints clocks cameras pictures policy timing requests idle \
 	output weights configs disk) $(call obj,$(wildcard tests/replay/*.c))
 $(BUILD)/tests/fault/matrix: $(FAULT_OBJ) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
@@ -183,7 +183,7 @@ fault: all $(BUILD)/tests/fault/matrix ## every fault, its table, and every scen
 	@tests/fault/run $(BUILD)
 $(BUILD)/tests/fault/hygiene: LDFLAGS += -Wl,--wrap=loop_tick
 # A million random ticks with an independent checker; and what the loop thread asks of the kernel.
-WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_new \
+WALK_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_bus world_new \
 	world_record brain blind_refuse checker checker_chunks checker_ladder walk walk_robot) \
 	$(call obj,$(wildcard tests/replay/*.c))
 $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault/%: \

@@ -87,28 +87,39 @@ static int find_fault(struct cut *c, struct mcap_error *err)
     return 0;
 }
 
-// The last keyframe of the loop before from_ns that has one of the bus before it.
-static int find_keyframes(struct cut *c, struct mcap_error *err)
+// Log time of the last keyframe of that kind up to to_ns, 0 = none. The two kinds come from two
+// threads: in the file either may be first.
+static int last_keyframe(struct cut *c, enum keyframe_kind kind, uint64_t to_ns,
+                         uint64_t *out, struct mcap_error *err)
 {
     struct logbook_cursor *cursor;
     struct mcap_message m;
     struct keyframe_head h;
-    uint64_t bus = 0;
-    int rc = logbook_cursor_new(&cursor, c->book, "/keyframe", 0, c->from_ns + 1),
-        more = 0;
+    int rc = logbook_cursor_new(&cursor, c->book, "/keyframe", 0, to_ns + 1), more;
 
+    *out = 0;
     while (rc == 0 && (more = logbook_next(cursor, &m, err)) != 0) {
         if (more < 0 || m.size < sizeof h)
             continue;
         memcpy(&h, m.data, sizeof h);
-        if (h.magic == KEYFRAME_MAGIC && h.kind == KEYFRAME_BUS)
-            bus = m.log_ns;
-        if (h.magic == KEYFRAME_MAGIC && h.kind == KEYFRAME_LOOP && bus) {
-            c->begin_ns = bus;
-            c->keyframes = true;
-        }
+        if (h.magic == KEYFRAME_MAGIC && h.kind == kind && m.log_ns > *out)
+            *out = m.log_ns;
     }
     logbook_cursor_free(cursor);
+    return rc;
+}
+
+// The last keyframe of the loop before from_ns, and the last one of the bus before that.
+static int find_keyframes(struct cut *c, struct mcap_error *err)
+{
+    uint64_t loop, bus = 0;
+    int rc = last_keyframe(c, KEYFRAME_LOOP, c->from_ns, &loop, err);
+
+    if (rc == 0 && loop)
+        rc = last_keyframe(c, KEYFRAME_BUS, loop, &bus, err);
+    c->keyframes = bus > 0;
+    if (bus)
+        c->begin_ns = bus;
     return rc;
 }
 

@@ -24,26 +24,36 @@ static const char help[] =
     "\n"
     "exit status: 0 whole, 1 unfinished or damaged, 64 usage, 65 no recording, 66 not readable\n";
 
+// Errors, marks, faults and what the recorder lost are all kept, as long as there is room; other
+// warnings fill half of it at most.
+static void keep_event(struct log_summary *s, const Foxglove__Log *l, uint64_t log_ns)
+{
+    bool warning = l->level >= FOXGLOVE__LOG__LEVEL__WARNING,
+         mark = strcmp(l->name, "mark") == 0;
+    bool first = l->level >= FOXGLOVE__LOG__LEVEL__ERROR ||
+                 strcmp(l->name, "fault") == 0 || strcmp(l->name, "record") == 0;
+    struct log_event *e = &s->event[s->n_events];
+
+    if (!warning && !mark)
+        return;
+    if (s->n_events >= (mark || first ? LOG_EVENTS : LOG_EVENTS / 2)) {
+        s->more_events++;
+        return;
+    }
+    *e = (struct log_event){.log_ns = log_ns, .level = (int)l->level};
+    snprintf(e->name, sizeof e->name, "%s", l->name);
+    snprintf(e->text, sizeof e->text, "%s", l->message);
+    s->n_events++;
+}
+
 static void event(struct log_summary *s, const struct mcap_message *m)
 {
     Foxglove__Log *l = foxglove__log__unpack(NULL, m->size, m->data);
-    struct log_event *e = &s->event[s->n_events];
 
-    if (l && l->level >= FOXGLOVE__LOG__LEVEL__WARNING && s->n_events == LOG_EVENTS) {
-        s->more_events++;
-    } else if (l && (l->level >= FOXGLOVE__LOG__LEVEL__WARNING ||
-                     strcmp(l->name, "mark") == 0)) {
-        if (s->n_events < LOG_EVENTS) {
-            *e = (struct log_event){.log_ns = m->log_ns, .level = (int)l->level};
-            snprintf(e->name, sizeof e->name, "%s", l->name);
-            snprintf(e->text, sizeof e->text, "%s", l->message);
-            s->n_events++;
-        } else {
-            s->more_events++;
-        }
-    }
-    if (l)
-        foxglove__log__free_unpacked(l, NULL);
+    if (!l)
+        return;
+    keep_event(s, l, m->log_ns);
+    foxglove__log__free_unpacked(l, NULL);
 }
 
 static void seat(struct log_summary *s, const struct mcap_message *m)

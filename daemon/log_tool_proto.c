@@ -136,6 +136,14 @@ static bool room(struct log_types *t, void *array, int n, size_t size)
     return q != NULL;
 }
 
+static bool has_number(const struct type *t, uint32_t number)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->field[i].number == number)
+            return true;
+    return false;
+}
+
 // name 1, number 3, label 4, type 5, type_name 6; of an enum's value name 1, number 2.
 static bool add_field(struct log_types *t, int type, struct in in, bool value)
 {
@@ -155,13 +163,16 @@ static bool add_field(struct log_types *t, int type, struct in in, bool value)
         else if (w.number == 5)
             f.kind = (uint32_t)w.value;
     }
-    if (more == 0 && f.name && room(t, &t->type[type].field, t->type[type].n, sizeof f)) {
+    // A number twice in one type would print what is nested there twice, at every level.
+    bool twice = !value && has_number(&t->type[type], f.number);
+    if (more == 0 && f.name && !twice &&
+        room(t, &t->type[type].field, t->type[type].n, sizeof f)) {
         t->type[type].field[t->type[type].n++] = f;
         return true;
     }
     free(f.name);
     free(f.type_name);
-    return false;
+    return twice;
 }
 
 // A DescriptorProto: name 1, field 2, nested_type 3, enum_type 4; an EnumDescriptorProto: name 1,

@@ -65,9 +65,11 @@ struct recorder_config { // copied
     uint64_t keep_free_bytes; // oldest files go until so much is free
     uint64_t most_bytes;      // of all this instance's files; 0 = no bound. Segments are
                               // a quarter of it at most: there must be some that can go
-    ns_t before_ns, after_ns; // trigger mode
-    size_t memory_bytes;      // of chunks kept, trigger mode
-    ns_t keyframe_ns;         // between states; 0 = 1 s
+    ns_t before_ns,
+        after_ns; // trigger mode; in others the segments are kept as a fault's that
+                  // begin or end so near to one
+    size_t memory_bytes; // of chunks kept, trigger mode
+    ns_t keyframe_ns;    // between states; 0 = 1 s
     int cpu_not; // core the loop owns, -1 = none: the thread keeps off it, since a kernel that does
         // not preempt itself lets the loop wait while it copies a megabyte to the disk
     struct recorder_facts facts;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 #include "daemon/schema.h"
 
 enum { NOTHING, TICK, INPUT, CHUNK, SEAT, LOG, JOINTS, COMPRESSED, RAW, COMMAND };

@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 
 #define MODE_FILE 0640
 #define PIECES    64 // of one writev here; the writer uses fewer

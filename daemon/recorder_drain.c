@@ -9,6 +9,17 @@
 // Lines of our own in the log: they are in the recording already, under their own name.
 #define OURS "recording: "
 
+// n = 0: it could not be encoded, which is a loss like any other.
+static void encoded(struct recorder *r, int topic, ns_t at_ns, const void *out, size_t n)
+{
+    if (n > 0) {
+        recorder_message(r, KIND_SMALL, topic, at_ns, 0, out, n);
+        return;
+    }
+    r->c.lost_messages++;
+    r->trouble.lost.others++;
+}
+
 static void raw(struct recorder *r, int topic, const struct tape_entry *e)
 {
     recorder_message(r, KIND_SMALL, topic, e->at_ns, 0, e + 1, e->size);
@@ -23,8 +34,7 @@ static void tick(struct recorder *r, const struct tape_entry *e)
     if (out != NULL && e->size >= tick_record_bytes(0) && t->joints >= 0 &&
         t->joints <= ACTD_MAX_JOINTS && e->size >= tick_record_bytes(t->joints))
         n = record_tick(t, out, r->scratch_size);
-    if (n > 0)
-        recorder_message(r, KIND_SMALL, TOPIC_TICK, e->at_ns, 0, out, n);
+    encoded(r, TOPIC_TICK, e->at_ns, out, n);
 }
 
 // The bytes of a joint state follow what became of it.
@@ -45,8 +55,7 @@ static void input(struct recorder *r, const struct tape_entry *e)
     if (in.stream > 0 && !r->cfg.frames)
         in.kept = false;
     n = record_input(&in, out, sizeof out);
-    if (n > 0)
-        recorder_message(r, KIND_SMALL, TOPIC_INPUT, in.at_ns, 0, out, n);
+    encoded(r, TOPIC_INPUT, in.at_ns, out, n);
 }
 
 static void frame(struct recorder *r, const struct tape_entry *e)
@@ -81,8 +90,7 @@ static void chunk(struct recorder *r, const struct tape_entry *e)
         return;
     n = record_chunk(&c, (const float *)(const void *)((const char *)(e + 1) + sizeof c),
                      out, most);
-    if (n > 0)
-        recorder_message(r, KIND_SMALL, TOPIC_CHUNK, e->at_ns, 0, out, n);
+    encoded(r, TOPIC_CHUNK, e->at_ns, out, n);
 }
 
 static void event(struct recorder *r, const struct tape_entry *e)
@@ -102,8 +110,7 @@ static void event(struct recorder *r, const struct tape_entry *e)
     if (out == NULL)
         return;
     n = record_event(&ev, e->at_ns + r->base_ns, text, n, out, n + 256);
-    if (n > 0)
-        recorder_message(r, KIND_SMALL, TOPIC_EVENT, e->at_ns, 0, out, n);
+    encoded(r, TOPIC_EVENT, e->at_ns, out, n);
 }
 
 static void seat(struct recorder *r, const struct tape_entry *e)

@@ -12,7 +12,7 @@
 #endif
 
 #include "daemon/keyframe.h"
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 #include "policy/digest.h"
 
 #if defined(__clang__)

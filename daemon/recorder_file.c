@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 
 // ---- disk --------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 // makes them worth a file, or nowhere. Files begin, split and end here, between two chunks: every
 // chunk can be read alone, so nothing is lost at a split.
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -36,6 +38,10 @@ static void end_file(struct recorder *r, const char *what, int rc)
         recorder_failed(r, step, end);
     if (end != 0)
         r->rescue_due = true;
+    r->previous_end_ns = r->now_ns;
+    r->previous[0] = 0;
+    if (end == 0 && !r->file.fault)
+        memcpy(r->previous, r->file.name, sizeof r->previous);
     if (end == 0 && r->file.name[0] != 0)
         snprintf(r->c.file, sizeof r->c.file, "%.700s/%s", r->directory, r->file.name);
     r->c.recording = false;
@@ -141,7 +147,8 @@ static bool have_file(struct recorder *r)
     }
     r->in_file = (struct recorder_losses){0};
     r->c.recording = true;
-    if (r->fault_pending)
+    if (r->fault_pending ||
+        (r->last_fault_ns != 0 && r->now_ns - r->last_fault_ns < r->cfg.after_ns))
         recorder_file_fault(&r->file);
     r->fault_pending = false;
     snprintf(r->c.file, sizeof r->c.file, "%.700s/%s" RECORDER_PART, r->directory,
@@ -209,6 +216,21 @@ static void trigger(struct recorder *r, ns_t at_ns)
         r->live_until_ns = at_ns + r->cfg.after_ns;
 }
 
+// What led to the fault may be in the segment that ended just before it.
+static void keep_previous(struct recorder *r, ns_t fault_ns)
+{
+    char name[RECORDER_NAME], from[PATH_MAX], to[PATH_MAX];
+
+    if (r->previous[0] == 0 || r->cfg.mode == RECORDER_TRIGGER ||
+        fault_ns - r->previous_end_ns >= r->cfg.before_ns)
+        return;
+    recorder_name_fault(name, r->previous);
+    snprintf(from, sizeof from, "%.3000s/%s", r->directory, r->previous);
+    snprintf(to, sizeof to, "%.3000s/%s", r->directory, name);
+    (void)!rename(from, to); // it may have gone to make room
+    r->previous[0] = 0;
+}
+
 void recorder_triggers(struct recorder *r)
 {
     ns_t fault = atomic_exchange(&r->fault_ns, 0), mark = atomic_exchange(&r->mark_ns, 0);
@@ -222,6 +244,8 @@ void recorder_triggers(struct recorder *r)
              ladder_reason_name((enum ladder_reason)atomic_load(&r->fault_reason)));
     recorder_event(r, fault, TAPE_LEVEL_ERROR, "fault", text);
     trigger(r, fault);
+    keep_previous(r, fault);
+    r->last_fault_ns = fault;
     if (r->file.writer != NULL)
         recorder_file_fault(&r->file);
     else

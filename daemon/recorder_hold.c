@@ -2,7 +2,7 @@
 // it. Every chunk repeats its schemas and channels (recorder_chunk.c), so any of them may go.
 #include <stdlib.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 
 static size_t bytes_of(const struct mcap_chunk *c)
 {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 
 #define MODE_DIRECTORY 0750
 

@@ -14,7 +14,7 @@
 
 #include "daemon/log.h"
 #include "daemon/mcap_recover.h"
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 #include "daemon/rt.h"
 
 #define NOTHING_IN_IT 64 // bytes: no room for a header and a chunk

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/recorder_impl.h"
+#include "daemon/recorder_parts.h"
 
 #define FAULTS_KEPT 8
 

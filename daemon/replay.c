@@ -333,6 +333,8 @@ static int replay_book(struct logbook *book, struct arguments *a, struct whatif 
         fprintf(stderr, "actd replay: %s\n", err.text);
         return status_of(book, a, rc);
     }
+    if (rc == -ECANCELED)
+        fputs("actd replay: interrupted: this is of the beginning alone\n", stderr);
     status = tell(book, a, &r, w);
     if (status == 0 && a->report && rc == 0)
         status = tell_report(book, a->report, &r);

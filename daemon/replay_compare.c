@@ -334,12 +334,12 @@ static bool compare_commands(const Actd__V1__JointCommand *a,
                              const Actd__V1__JointCommand *b, double tolerance,
                              double *largest, char text[400])
 {
-    char first[400];
+    char further[400] = ""; // only the first is told
     bool any = false;
 
     for (size_t j = 0; j < a->n_joints && j < b->n_joints; j++)
         if (command_joint(a->joints[j], b->joints[j], tolerance, largest,
-                          any ? first : text))
+                          any ? further : text))
             any = true;
     return any || command_head(a, b, tolerance, text);
 }

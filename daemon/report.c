@@ -148,11 +148,11 @@ static void write_page(FILE *f, void *arg)
     report_head(f, title, r->seconds);
     report_top(f, r, p->verdict);
     report_story(f, r);
-    report_events(f, r);
     report_pictures(f, r);
     report_joints(f, r);
     report_timing(f, r);
     report_losses(f, r);
+    report_events(f, r); // the longest, and what the rest makes curious about
     report_facts(f, r);
     report_foot(f);
 }

@@ -149,7 +149,7 @@ static void help_all(void)
     for (size_t i = 0; i < COMMANDS; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", table[i].name, table[i].args);
-        printf("  %-20s %s\n", left, table[i].summary);
+        printf("  %-27s %s\n", left, table[i].summary);
     }
     printf("\n%s      --version         of actctl\n\n", common);
     printf("example: actctl -i left status\n\n%s\n", statuses);

@@ -7,6 +7,20 @@ done
 for c in run check inspect init golden log replay bridge; do
     ok "$c --help" exit_of 0 "$B/actd" $c --help
 done
+for c in "log info" "log recover" "log cut" "log cat" "replay verify" "replay what-if" "replay eval" \
+    "replay publish" "replay report"; do
+    ok "$c --help" exit_of 0 "$B/actd" $c --help
+done
+options_told() { # every option of theirs is in the manual
+    local c o
+    for c in "log info" "log recover" "log cut" "log cat" "replay verify" "replay what-if" "replay eval" \
+        "replay publish" "replay report" bridge; do
+        for o in $("$B/actd" $c --help | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u); do
+            tr -d '\\' <daemon/man/actd.1 | grep -qF -e "$o" || { echo "# $c $o"; return 1; }
+        done
+    done
+}
+ok "the manual has the options of log, replay and bridge" options_told
 ok "version" exit_of 0 "$B/actd" --version
 ok "no command is a usage error" exit_of 64 "$B/actd"
 ok "an unknown command is one too" exit_of 64 "$B/actd" runn

@@ -130,6 +130,10 @@ def second(s):
         out.append((at + 1, 4, log(2, "mark", "now")))
     if s == 8:
         out.append((at + 5 * 10**8, 4, log(5, "fault", "the elbow is too fast")))
+    if s < 4:
+        out += [(at + 2 + k, 4, log(3, "actd", "chatter")) for k in range(10)]
+    if s == 9:
+        out.append((at + 3, 4, log(3, "record", "could not keep up: lost 7 tick records")))
     return out
 
 

@@ -47,13 +47,15 @@ struct world_inside {
     struct brain_state *brain;
 };
 
-// When the bus has n messages of a stream that are there now: the time of the first of them. No
-// two have the same, as with the daemon's bus.
-ns_t world_receipts(struct world *w, int stream, int n);
-
 // What is wrong with a target at a time, or NULL.
 const struct injection *world_wrong(const struct world *w, enum inject_target target,
                                     int index, ns_t at);
+
+// world_bus.c: the wire, and the bus at its end.
+ns_t world_next_letter(const struct world *w, bool to_driver); // arrives; or NEVER
+void world_bus_receives(struct world *w);                      // all that is there
+void world_bus_sends(struct world *w); // a command, if there is one
+void world_driver_hears(struct world *w);
 
 // sender.c: what the robot says. Each sends one message, or whatever an injection makes of it.
 void sender_joints(struct world *w);

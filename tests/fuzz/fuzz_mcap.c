@@ -1,4 +1,4 @@
-// fuzz_mcap: a file of any bytes: walked, opened, read in both orders, recovered. What must be true:
+// fuzz_mcap: a file of any bytes: walked, opened, read in both orders, decoded, recovered. What must be true:
 // both orders deliver the same messages; what a walk finds good is opened; what was recovered is
 // whole, has the messages that recovery says, no more than there were, and nothing is lost of it when
 // it is recovered once more. Limits are small, so that memory beyond them shows.
@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/log_tool_impl.h"
 #include "daemon/logbook.h"
 #include "daemon/mcap_recover.h"
 
@@ -93,6 +94,30 @@ static void ask(struct mcap_reader *r)
         must(mcap_chunk_at(r, i)->offset < mcap_file_bytes(r));
 }
 
+// As `actd log cat` does.
+static void decode(struct mcap_reader *r)
+{
+    static FILE *nowhere;
+    struct mcap_cursor *c;
+    struct mcap_message m;
+    int rc;
+
+    if (!nowhere)
+        nowhere = fopen("/dev/null", "w");
+    must(nowhere != NULL);
+    for (int i = 0; i < mcap_schemas(r); i++) {
+        struct log_types *t = log_types_new(mcap_schema_at(r, i));
+        if (!t)
+            continue;
+        must(mcap_cursor_new(&c, r, NULL, 0, MCAP_FILE_ORDER, 0, 0) == 0);
+        while ((rc = mcap_next(c, &m, NULL)) != 0)
+            if (rc == 1)
+                log_types_print(t, m.data, m.size, nowhere);
+        mcap_cursor_free(c);
+        log_types_free(t);
+    }
+}
+
 static void one_book(const char *path, const char *topic)
 {
     struct logbook *b;
@@ -128,6 +153,7 @@ static bool opened(const char *path, uint64_t walked, bool good)
         must(!good || file.messages <= walked);
     }
     ask(r);
+    decode(r);
     if (mcap_channels(r) > 0)
         one_book(path, mcap_channel_at(r, 0)->topic);
     mcap_close(r);

@@ -34,7 +34,7 @@ FAULTS = ("SIGTERM", "SIGKILL", "SIGSTOP for 1 s", "two busy hogs for 3 s", "rea
           "a subscriber that never reads", "peers that vanish in the middle of a message",
           "stderr is a pipe that nobody reads", "black box on a full disk")
 TRIES = 3  # a busy machine keeps the simulated robot waiting, and then there is nothing to record
-LEAST_TICKS = 100
+LEAST_TICKS = 50
 
 
 class Place(kit.Place):

@@ -24,10 +24,6 @@ ok "weights that everybody may write are refused" ends_with 65 ctl swap second
 chmod o-w /var/lib/actd/policies/second/model.safetensors
 ok "which is logged with its reason" logged "second.*(writ|chmod)"
 is "and nothing changed" "$(status policy_in_use.name) $(status mode)" "reach RUNNING"
-ok "disarm" ctl disarm
-ok "comes to rest" stays_disarmed
-is "no forbidden call was made" "$(pid_of)" "$pid"
-# Its questions about the machine are tries, some of them forbidden.
 # The recorder is let do all that it does, into the service's own directory for logs.
 ok "a recording" ctl record start
 sleep 1
@@ -37,4 +33,8 @@ recorded() { ls /var/log/actd/$ROBOT/record/*.mcap; }
 ok "as a whole file of the service's" wait_for 10 recorded
 is "which has no trouble to tell" "$(status record.last_error)" ""
 ok "and is a recording" as root actd log info /var/log/actd/$ROBOT/record
+ok "disarm" ctl disarm
+ok "comes to rest" stays_disarmed
+is "no forbidden call was made" "$(pid_of)" "$pid"
+# Its questions about the machine are tries, some of them forbidden.
 without strict.conf

@@ -238,6 +238,7 @@ static void in_always_mode_a_fault_names_its_segment(void **state)
     (void)state;
     world_new(&w);
     w.cfg.segment_ns = 2 * NS_PER_S;
+    w.cfg.before_ns = w.cfg.after_ns = NS_PER_S / 4;
     world_start(&w, NULL);
     world_run(&w, 5, 0);
     recorder_fault(w.r, REASON_ESTOP, w.now);
@@ -249,6 +250,28 @@ static void in_always_mode_a_fault_names_its_segment(void **state)
     assert_int_equal(f.ticks, w.ticks);
     assert_int_equal(world_count(w.dir, "-fault.mcap"), 1);
     assert_true(world_count(w.dir, ".mcap") >= 4);
+    world_end(&w);
+}
+
+// What led to it, and what came of it, is kept with it.
+static void segments_around_a_fault_are_kept_with_it(void **state)
+{
+    struct names l;
+    struct world w;
+
+    (void)state;
+    world_new(&w);
+    w.cfg.segment_ns = 4 * NS_PER_S;
+    w.cfg.before_ns = w.cfg.after_ns = 3 * NS_PER_S;
+    world_start(&w, NULL);
+    world_run(&w, 10, 0); // 2 s after a split
+    recorder_fault(w.r, REASON_ESTOP, w.now);
+    world_run(&w, 14, 0); // 2 s before the next
+    recorder_finish(w.r, w.now);
+    world_names(w.dir, ".mcap", &l);
+    assert_int_equal(l.n, 6);
+    for (int i = 0; i < l.n; i++)
+        assert_int_equal(strstr(l.name[i], "-fault.mcap") != NULL, i >= 1 && i <= 3);
     world_end(&w);
 }
 
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(memory_that_waits_in_vain_is_counted),
         cmocka_unit_test(a_fault_at_the_very_end_is_written),
         cmocka_unit_test(in_always_mode_a_fault_names_its_segment),
+        cmocka_unit_test(segments_around_a_fault_are_kept_with_it),
         cmocka_unit_test(off_is_off),
     };
 
