@@ -271,7 +271,7 @@ fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
 		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
 		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
 
-ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, fault, systemd, fuzz, demo
+ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, fault, replay, systemd, fuzz, demo
 	$(MAKE) test
 	$(MAKE) ci-rest
 .PHONY: ci-rest
@@ -283,6 +283,8 @@ ci-rest:
 	$(MAKE) coverage
 	$(MAKE) mutation MUTATION_ARGS="--sample 120"
 	$(MAKE) fault
+	$(MAKE) replay
+	$(MAKE) replay
 	$(MAKE) swap SWAPS=40 SWAP_FULL=2 SWAP_NEED_S=8
 	$(MAKE) check-units
 	$(MAKE) test-systemd ALLOW_SKIP=$(ALLOW_SKIP)
