@@ -43,7 +43,7 @@ static unsigned char *put_memory(unsigned char *to, const struct loop *l)
         blank(to,
               offsetof(struct loop, budget) + b * sizeof l->budget[0] +
                   offsetof(struct budget, histogram),
-              sizeof l->budget[0].histogram);
+              sizeof(void *));
     blank(to, offsetof(struct loop, report.budget), sizeof l->report.budget);
     return to + KEYFRAME_LOOP_BYTES;
 }

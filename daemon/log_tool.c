@@ -18,7 +18,8 @@ static const char help[] =
     "usage: actd log COMMAND LOG [options]\n"
     "\n"
     "LOG is a recording: a .mcap file, a .mcap.part that was never finished, several files of\n"
-    "one run, or the directory that they are in.\n"
+    "one run, or the directory that they are in (of which the newest run counts). `actctl\n"
+    "status` and `actd check` say where they are.\n"
     "\n"
     "  info LOG                     how long, what is in it, of which run, what is damaged\n"
     "  recover FILE                 save what can be saved of a damaged or unfinished file\n"
@@ -70,6 +71,9 @@ int log_status(int rc, const struct mcap_error *err)
     case -ENOENT:
     case -EACCES:
     case -ENOTDIR:
+    case -ELOOP:
+    case -ENAMETOOLONG:
+    case -ENXIO: // a socket
         return EX_NOINPUT;
     default:
         return EX_IOERR;

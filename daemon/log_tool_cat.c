@@ -38,7 +38,7 @@ struct cat {
     double from, to;
     bool has_to;
     uint64_t limit, printed; // limit 0 = none
-    bool damaged;
+    bool damaged, met; // met: some topic is wanted
     struct log_types *
         *types; // of the file in hand, by place of the schema; NULL: none of it
     int n_types;
@@ -142,6 +142,7 @@ static int one_file(struct cat *c, int file, struct mcap_error *err)
     for (int i = 0; i < mcap_channels(r); i++)
         if (wanted(c, mcap_channel_at(r, i)->topic))
             id[n++] = mcap_channel_at(r, i)->id;
+    c->met |= n > 0;
     rc = n > 0 ? messages(c, file, id, n, err) : 0;
 out:
     for (int i = 0; c->types && i < c->n_types; i++)
@@ -180,6 +181,8 @@ static int run(struct cat *c, char **path, int n)
 
     for (int i = 0; rc == 0 && i < logbook_files(c->book); i++)
         rc = one_file(c, i, &err);
+    if (rc == 0 && !c->met)
+        fprintf(stderr, "there is no such topic in it; `actd log info` lists them\n");
     damage = c->book ? logbook_damage(c->book) : "";
     if (*damage)
         fprintf(stderr, "%s\n", damage);

@@ -14,6 +14,7 @@
 #include "daemon/clock.h"
 #include "daemon/keyframe.h"
 #include "daemon/mcap_recover_impl.h"
+#include "daemon/out_path.h"
 #include "daemon/table.h"
 #include "foxglove/Log.pb-c.h"
 
@@ -240,8 +241,8 @@ static int write_it(struct cut *c, uint64_t *bytes, struct mcap_error *err)
     int rc = mcap_out_open(&c->out, c->output, first->file.fd, mcap_profile(first),
                            mcap_library(first), err);
 
-    if (rc != 0)
-        return rc;
+    if (rc != 0) // -ENOENT would be said of the input
+        return rc == -ENOMEM ? rc : -EIO;
     rc = metadata(c, err);
     for (int i = 0; rc == 0 && i < logbook_files(c->book); i++) {
         c->reader = logbook_reader(c->book, i);
@@ -277,6 +278,8 @@ static int run(struct cut *c, char **path, int n)
 
     log_catch_signals();
     rc = logbook_open(&c->book, (const char *const *)path, n, &err);
+    if (rc == 0)
+        rc = out_path_spares(c->output, c->book, &err);
     if (rc == 0)
         rc = bounds(c, &err);
     if (rc == 0) {

@@ -24,6 +24,16 @@ static const char help[] =
     "\n"
     "exit status: 0 whole, 1 unfinished or damaged, 64 usage, 65 no recording, 66 not readable\n";
 
+// What was cut off is told by an ellipsis, and no character is cut in two.
+static void shorten(char *text, size_t size)
+{
+    size_t n = size - sizeof "…";
+
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(text + n, "…", sizeof "…");
+}
+
 // Errors, marks, faults and what the recorder lost are all kept, as long as there is room; other
 // warnings fill half of it at most.
 static void keep_event(struct log_summary *s, const Foxglove__Log *l, uint64_t log_ns)
@@ -42,7 +52,8 @@ static void keep_event(struct log_summary *s, const Foxglove__Log *l, uint64_t l
     }
     *e = (struct log_event){.log_ns = log_ns, .level = (int)l->level};
     snprintf(e->name, sizeof e->name, "%s", l->name);
-    snprintf(e->text, sizeof e->text, "%s", l->message);
+    if (snprintf(e->text, sizeof e->text, "%s", l->message) >= (int)sizeof e->text)
+        shorten(e->text, sizeof e->text);
     s->n_events++;
 }
 
@@ -162,6 +173,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+// Events come from several threads: a fault's own may lie behind what was said of it.
+static int by_time(const void *a, const void *b)
+{
+    const struct log_event *x = a, *y = b;
+
+    return x->log_ns < y->log_ns ? -1 : x->log_ns > y->log_ns;
+}
+
 int log_summary_read(struct log_summary *s, struct mcap_error *err)
 {
     int rc = 0;
@@ -170,6 +189,8 @@ int log_summary_read(struct log_summary *s, struct mcap_error *err)
         rc = read_file(s, i, err);
     if (s->n_topics)
         qsort(s->topic, (size_t)s->n_topics, sizeof *s->topic, by_name);
+    if (s->n_events)
+        qsort(s->event, (size_t)s->n_events, sizeof *s->event, by_time);
     return rc;
 }
 

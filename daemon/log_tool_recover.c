@@ -79,11 +79,10 @@ static int change_places(const char *from, const char *fresh, const char *to,
 }
 
 // Without -o.
-static int in_place(const char *from, struct mcap_error *err)
+static int in_place(const char *from, struct mcap_recovery *r, struct mcap_error *err)
 {
     size_t n = strlen(from);
     bool part = n > 5 && strcmp(from + n - 5, ".part") == 0;
-    struct mcap_recovery r;
     char *to = strdup(from), *kept = spare_name(from, "damaged");
     char *fresh = part ? strdup(from) : spare_name(from, "whole");
     int rc = -ENOMEM, rc2;
@@ -98,10 +97,10 @@ static int in_place(const char *from, struct mcap_error *err)
                  "%.200s is there already; name another file with -o", to);
         goto out;
     }
-    rc = mcap_recover(from, fresh, NULL, &r, err);
+    rc = mcap_recover(from, fresh, NULL, r, err);
     if (rc < 0)
         goto out;
-    say(&r, to, rc);
+    say(r, to, rc);
     rc2 = change_places(from, fresh, to, kept, rc == 1);
     if (rc2 != 0) {
         rc = rc2;
@@ -120,7 +119,7 @@ int log_recover(int argc, char **argv)
     static const struct option longs[] = {
         {"output", 1, NULL, 'o'}, {"help", 0, NULL, 'h'}, {0}};
     struct mcap_error err = {""};
-    struct mcap_recovery r;
+    struct mcap_recovery r = {0};
     const char *to = NULL;
     int rc;
 
@@ -137,11 +136,11 @@ int log_recover(int argc, char **argv)
         return log_usage(help);
     log_catch_signals();
     if (!to) {
-        rc = in_place(argv[optind], &err);
+        rc = in_place(argv[optind], &r, &err);
     } else {
         rc = mcap_recover(argv[optind], to, NULL, &r, &err);
         if (rc >= 0)
             say(&r, to, rc);
     }
-    return rc < 0 ? log_status(rc, &err) : rc;
+    return rc < 0 ? log_status(r.no_output && rc != -EINTR ? -EIO : rc, &err) : rc;
 }

@@ -160,6 +160,62 @@ static int by_first_message(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+static const char *run_of(const struct logbook *b, int i)
+{
+    const char *id = fact(&b->file[i], "run_id");
+
+    return id ? id : "";
+}
+
+// How many runs there are; *newest is the id of the last one.
+static int count_runs(const struct logbook *b, const char **newest)
+{
+    int runs = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        bool known = !*run_of(b, i);
+        for (int k = 0; k < i && !known; k++)
+            known = strcmp(run_of(b, i), run_of(b, k)) == 0;
+        runs += !known;
+        if (*run_of(b, i) && (i == 0 || mcap_message_count(b->file[i].reader) > 0))
+            *newest = run_of(b, i);
+    }
+    return runs;
+}
+
+static void free_file(struct logbook_file *f)
+{
+    mcap_close(f->reader);
+    free(f->path);
+}
+
+// A daemon's directory holds what each start of it recorded: who names it means the newest. What
+// is wrong with files of the others does not matter.
+static void newest_run(struct logbook *b, const char *dir)
+{
+    const char *newest = "", *text;
+    int runs = count_runs(b, &newest), kept = 0;
+    char id[64];
+
+    if (runs < 2)
+        return;
+    snprintf(id, sizeof id, "%s", newest);
+    b->damage.text[0] = 0;
+    for (int i = 0; i < b->n; i++) {
+        if (strcmp(run_of(b, i), id) != 0) {
+            free_file(&b->file[i]);
+            continue;
+        }
+        b->file[kept++] = b->file[i];
+        if (!mcap_whole(b->file[i].reader, &text))
+            logbook_note(b, b->file[i].path, text);
+    }
+    b->n = kept;
+    fprintf(stderr,
+            "%s holds %d runs; this is the newest, from %s on. For another name its files.\n",
+            dir, runs, b->file[0].path);
+}
+
 static int one_run(struct logbook *b, struct mcap_error *err)
 {
     const struct logbook_file *first = NULL;
@@ -204,6 +260,8 @@ int logbook_open(struct logbook **out, const char *const *path, int n,
         rc = read_facts(b, &b->file[i], err);
     if (rc == 0) {
         qsort(b->file, (size_t)b->n, sizeof *b->file, by_first_message);
+        if (n == 1 && b->n > 1 && stat(path[0], &st) == 0 && S_ISDIR(st.st_mode))
+            newest_run(b, path[0]);
         rc = one_run(b, err);
     }
     if (rc != 0) {
@@ -218,10 +276,8 @@ void logbook_close(struct logbook *b)
 {
     if (!b)
         return;
-    for (int i = 0; i < b->n; i++) {
-        mcap_close(b->file[i].reader);
-        free(b->file[i].path);
-    }
+    for (int i = 0; i < b->n; i++)
+        free_file(&b->file[i]);
     free(b->file);
     free(b);
 }

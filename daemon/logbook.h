@@ -1,6 +1,7 @@
 // logbook: a recording as one thing, whatever the number of its files. Paths are files, or
 // directories, of which every .mcap and .mcap.part counts; they must be of one run (metadata run_id)
-// and are read in the order of their first messages. All plain.
+// and are read in the order of their first messages. Of one directory alone the newest run counts,
+// which is said on standard error where there are more. All plain.
 #ifndef ACTD_LOGBOOK_H
 #define ACTD_LOGBOOK_H
 
@@ -17,11 +18,11 @@ void logbook_close(struct logbook *b); // NULL is fine
 int logbook_files(const struct logbook *b);
 const char *logbook_path(const struct logbook *b, int file);
 struct mcap_reader *logbook_reader(const struct logbook *b, int file);
-// Of the metadata record "actd"; NULL = it has no such key. Keys: version, exe_sha256, compiler,
-// instance, run_id, config_file, config (text), cpu, blas_core, mxcsr, base_ns (log time minus
-// CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz, rows, keyframe_build,
-// policy_hz, action_steps, ensemble_coeff (of the policy that the loop was configured for), sizes (that
-// frames must have, one a line).
+// Of the metadata record "actd"; NULL = it has no such key. Keys: version, exe_sha256, compiler, flags
+// (of the build), instance, run_id, config_file, config (text), config_sha256 (of it), cpu, blas_core,
+// mxcsr, base_ns (log time minus CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz,
+// rows, keyframe_build; of the policy that the run begins with: policy_sha256, weights_sha256,
+// policy_hz, action_steps, ensemble_coeff, sizes (that frames must have, one a line).
 const char *logbook_fact(const struct logbook *b, const char *key);
 int64_t logbook_base_ns(const struct logbook *b); // 0 when the log is not ours
 bool logbook_ours(const struct logbook *b); // written by actd: has the metadata "actd"

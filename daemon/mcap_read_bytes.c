@@ -83,7 +83,9 @@ int mcap_file_open(struct mcap_file *f, const char *path, struct mcap_error *err
 {
     struct stat st;
 
-    *f = (struct mcap_file){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    // Who opens a FIFO waits for its writer, without this.
+    *f = (struct mcap_file){.fd =
+                                open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
     if (f->fd < 0) {
         int rc = -errno;
         return mcap_fail(err, rc, "%s: %s", path, strerror(-rc));

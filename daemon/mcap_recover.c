@@ -133,6 +133,7 @@ int mcap_recover(const char *from, const char *to, const struct mcap_limits *lim
     }
     rc = mcap_out_open(&c.out, to, c.r->file.fd, mcap_profile(c.r), mcap_library(c.r),
                        err);
+    c.sum->no_output = rc != 0;
     if (rc == 0)
         rc = in_file_order(&c, &why);
     else

@@ -11,10 +11,11 @@ struct mcap_recovery {
     uint64_t damaged;          // places
     uint64_t loose;            // messages found outside of chunks
     bool was_whole;
+    bool no_output; // what failed is `to`
 };
 
-// Writes `to` (by way of to.part; replaced only when it is good). 0: all was there; 1: saved with
-// losses; -errno with err: nothing could be saved, `to` is not there or as it was.
+// Writes `to` (under a name of its own, TO.XXXXXX, until it was read back). 0: all was there;
+// 1: saved with losses; -errno with err: nothing could be saved, `to` is not there or as it was.
 int mcap_recover(const char *from, const char *to, const struct mcap_limits *limits,
                  struct mcap_recovery *out, struct mcap_error *err);
 

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/out_path.h"
+
 volatile sig_atomic_t mcap_out_stop, mcap_out_active;
 
 // All of v, of which the kernel may take a part at a time.
@@ -37,18 +39,13 @@ static int make(struct mcap_out *o, const char *to, int like, struct mcap_error 
     struct stat st;
     int rc;
 
-    o->to = strdup(to);
-    if (!o->to || asprintf(&o->temporary, "%s.XXXXXX", to) < 0) {
-        o->temporary = NULL;
-        return mcap_fail(err, -ENOMEM, "%s: no memory", to);
-    }
-    o->fd = mkostemp(o->temporary, O_CLOEXEC);
-    if (o->fd < 0) {
-        rc = -errno;
-        free(o->temporary);
-        o->temporary = NULL;
-        return mcap_fail(err, rc, "%s cannot be written: %s", to, strerror(-rc));
-    }
+    rc = out_path_real(to, &o->to);
+    if (rc == -EINVAL)
+        return mcap_fail(err, rc, "%s is no regular file: name another for the output",
+                         to);
+    o->fd = rc ? rc : out_path_temporary(o->to, 0600, &o->temporary);
+    if (o->fd < 0)
+        return mcap_fail(err, o->fd, "%s cannot be written: %s", to, strerror(-o->fd));
     mcap_out_active = 1;
     if (fstat(like, &st) == 0)
         (void)fchmod(o->fd, st.st_mode & 0666);

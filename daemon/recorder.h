@@ -1,5 +1,5 @@
 // recorder: the thread that turns the tape into files. It empties the tape's spools every few
-// milliseconds, encodes what it finds, and keeps two chunks open: one for frames, one for all else,
+// milliseconds, encodes what it finds, and keeps three chunks open: JPEGs, raw pictures, all else,
 // so that whoever wants no pictures need not read them. A chunk ends at 1 MiB or after 0.4 s, and
 // goes out with its index in one writev: a process that is killed loses half a second at most. A
 // disk that hangs holds up this thread and nobody else: the spools fill, frames are given up first,
@@ -30,7 +30,9 @@ enum recorder_mode { RECORDER_OFF, RECORDER_ALWAYS, RECORDER_TRIGGER };
 
 struct recorder_facts { // that every file says in its metadata "actd"; copied
     const char *version, *instance, *config_file, *config_text, *cpu, *blas_core;
-    const char *exe_sha256;   // of the program itself
+    const char *exe_sha256; // of the program; NULL or "": found out, as the cpu is
+    // Of the policy that the run begins with; who drives later is in its seat.
+    const char *policy_sha256, *weights_sha256;
     const char *const *joint; // (joints) names
     int joints;
     const char *const *camera; // (cameras)

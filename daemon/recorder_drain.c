@@ -113,14 +113,6 @@ static void event(struct recorder *r, const struct tape_entry *e)
     encoded(r, TOPIC_EVENT, e->at_ns, out, n);
 }
 
-static void seat(struct recorder *r, const struct tape_entry *e)
-{
-    const struct tape_seat *s = (const void *)(e + 1);
-
-    if (e->size >= sizeof *s)
-        recorder_remember(r, s, (const char *)(s + 1), e->size - sizeof *s);
-}
-
 static void one(struct recorder *r, const struct tape_entry *e)
 {
     switch ((enum tape_kind)e->kind) {
@@ -145,9 +137,6 @@ static void one(struct recorder *r, const struct tape_entry *e)
         break;
     case TAPE_EVENT:
         event(r, e);
-        break;
-    case TAPE_SEAT:
-        seat(r, e);
         break;
     }
 }

@@ -1,12 +1,10 @@
 // What every file says of the run it is a part of: the metadata record "actd" (keys: logbook.h).
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -20,29 +18,11 @@
 #else
 #define COMPILER "gcc " __VERSION__
 #endif
+#ifndef ACTD_FLAGS
+#define ACTD_FLAGS "unknown"
+#endif
 
-// ---- this machine, this program ----------------------------------------------------------------
-
-// Of the program itself: two binaries may differ in their last bits. "" = it can not be read.
-static void hash_self(char hex[POLICY_DIGEST_HEX])
-{
-    struct policy_error err;
-    struct digest *d = NULL;
-    unsigned char block[8192];
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-
-    hex[0] = 0;
-    if (fd >= 0 && digest_start(&d, &err) == 0) {
-        while ((n = read(fd, block, sizeof block)) > 0)
-            digest_add(d, block, (size_t)n);
-        if (n < 0 || digest_end(d, hex, &err) != 0)
-            hex[0] = 0;
-    }
-    digest_free(d);
-    if (fd >= 0)
-        close(fd);
-}
+// ---- this machine --------------------------------------------------------------------------------
 
 static void cpu_model(char *out, size_t size)
 {
@@ -139,7 +119,7 @@ static int add_machine(struct recorder_own *o, const struct recorder_facts *f)
     else
         snprintf(cpu, sizeof cpu, "%s", f->cpu);
     if (f->exe_sha256 == NULL || f->exe_sha256[0] == 0)
-        hash_self(exe);
+        digest_program(exe);
     else
         snprintf(exe, sizeof exe, "%s", f->exe_sha256);
     rc = add(o, "exe_sha256", exe);
@@ -153,10 +133,16 @@ static int add_machine(struct recorder_own *o, const struct recorder_facts *f)
 
 static int add_robot(struct recorder_own *o, const struct recorder_facts *f)
 {
-    char text[32];
+    const char *config = f->config_text != NULL ? f->config_text : "";
+    char text[32], sum[POLICY_DIGEST_HEX];
+    struct policy_error err;
     int rc = add(o, "config_file", f->config_file);
 
-    rc = rc ? rc : add(o, "config", f->config_text);
+    rc = rc ? rc : add(o, "config", config);
+    rc = rc ? rc : digest_of(config, strlen(config), sum, &err);
+    rc = rc ? rc : add(o, "config_sha256", sum);
+    rc = rc ? rc : add(o, "policy_sha256", f->policy_sha256);
+    rc = rc ? rc : add(o, "weights_sha256", f->weights_sha256);
     rc = rc ? rc : add_names(o, "joints", f->joint, f->joints);
     rc = rc ? rc : add_names(o, "cameras", f->camera, f->cameras);
     snprintf(text, sizeof text, "%.17g", f->control_hz);
@@ -178,6 +164,7 @@ int recorder_own_init(struct recorder_own *o, const struct recorder_facts *f,
     int rc = add(o, "version", version);
 
     rc = rc ? rc : add(o, "compiler", COMPILER);
+    rc = rc ? rc : add(o, "flags", ACTD_FLAGS);
     rc = rc ? rc : add(o, "instance", f->instance);
     rc = rc ? rc : add_run(o);
     rc = rc ? rc : add_number(o, "base_ns", base_ns);

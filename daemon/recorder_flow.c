@@ -24,6 +24,7 @@ bool recorder_live(const struct recorder *r)
 static void end_file(struct recorder *r, const char *what, int rc)
 {
     const char *step = "";
+    uint64_t bytes = r->file.writer != NULL ? mcap_writer_bytes(r->file.writer) : 0;
     int end = recorder_file_end(&r->file, rc, &step);
 
     if (rc == -ENOENT) { // nobody will find it again
@@ -42,8 +43,10 @@ static void end_file(struct recorder *r, const char *what, int rc)
     r->previous[0] = 0;
     if (end == 0 && !r->file.fault)
         memcpy(r->previous, r->file.name, sizeof r->previous);
-    if (end == 0 && r->file.name[0] != 0)
+    if (end == 0 && r->file.name[0] != 0) {
         snprintf(r->c.file, sizeof r->c.file, "%.700s/%s", r->directory, r->file.name);
+        log_line(LOG_INFO, "recorded: %s, %.1f MB", r->c.file, (double)bytes / 1e6);
+    }
     r->c.recording = false;
 }
 

@@ -50,7 +50,7 @@ int recorder_topic_camera(int camera, enum tape_form form);
 
 // ---- facts (recorder_facts.c) ----------------------------------------------------------------
 
-#define RECORDER_FACTS 24
+#define RECORDER_FACTS 32
 struct recorder_own { // copies of struct recorder_facts, and what is found out beside
     char *text[RECORDER_FACTS];
     struct mcap_pair pair[RECORDER_FACTS];
@@ -107,10 +107,9 @@ int recorder_file_end(struct recorder_file *f, int rc, const char **what);
 
 struct recorder_room {
     uint64_t keep_free, most;
-    uint64_t written;  // by the file being written
-    const char *spare; // its name
-    uint64_t removed;  // out: how many files went
-    uint64_t kept;     // out: bytes of finished files
+    uint64_t written; // by the file being written, whose .part is not looked at
+    uint64_t removed; // out: how many files went
+    uint64_t kept;    // out: bytes of finished files
 };
 // 0, -ENOSPC: there is less than keep_free, and nothing left that may go; or another -errno.
 int recorder_room_make(struct recorder_room *q, const struct recorder_disk *disk, int dir,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/recorder_parts.h"
@@ -44,7 +45,7 @@ static int add(struct list *l, const char *name, uint64_t bytes, bool fault)
     return 0;
 }
 
-static int look(int dir, DIR *d, const char *instance, const char *spare, struct list *l)
+static int look(int dir, DIR *d, const char *instance, struct list *l)
 {
     struct dirent *e;
     struct stat st;
@@ -54,7 +55,6 @@ static int look(int dir, DIR *d, const char *instance, const char *spare, struct
         enum recorder_name_kind kind = recorder_name_kind(e->d_name, instance);
 
         if ((kind != NAME_WHOLE && kind != NAME_FAULT) ||
-            (spare != NULL && strcmp(e->d_name, spare) == 0) ||
             strlen(e->d_name) >= RECORDER_NAME ||
             fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(st.st_mode))
@@ -69,7 +69,7 @@ static int by_age(const void *a, const void *b)
     return strcmp(((const struct old *)a)->name, ((const struct old *)b)->name);
 }
 
-static int list(struct list *l, int dir, const char *instance, const char *spare)
+static int list(struct list *l, int dir, const char *instance)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -80,7 +80,7 @@ static int list(struct list *l, int dir, const char *instance, const char *spare
             close(fd);
         return rc;
     }
-    rc = look(dir, d, instance, spare, l);
+    rc = look(dir, d, instance, l);
     closedir(d);
     if (l->n > 0)
         qsort(l->old, l->n, sizeof *l->old, by_age);
@@ -113,6 +113,15 @@ static bool short_of_room(const struct recorder_room *q, const struct recorder_d
            (q->most > 0 && q->kept + q->written > q->most);
 }
 
+// A slip of the pen: all would go, and nothing be recorded for it.
+static bool more_than_the_disk(const struct recorder_room *q, int dir)
+{
+    struct statvfs s;
+
+    return fstatvfs(dir, &s) == 0 && s.f_blocks > 0 && s.f_frsize > 0 &&
+           q->keep_free / s.f_frsize >= s.f_blocks;
+}
+
 static int remove_old(struct recorder_room *q, const struct recorder_disk *disk, int dir,
                       struct list *l)
 {
@@ -135,11 +144,13 @@ int recorder_room_make(struct recorder_room *q, const struct recorder_disk *disk
                        const char *instance)
 {
     struct list l = {0};
-    int rc = list(&l, dir, instance, q->spare);
+    int rc = list(&l, dir, instance);
 
     q->kept = q->removed = 0;
     for (size_t i = 0; i < l.n; i++)
         q->kept += l.old[i].bytes;
+    if (rc == 0 && more_than_the_disk(q, dir))
+        rc = -ENOSPC;
     if (rc == 0)
         rc = remove_old(q, disk, dir, &l);
     free(l.old);

@@ -7,9 +7,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/out_path.h"
 #include "daemon/replay_print.h"
 #include "daemon/replay_whatif.h"
 #include "daemon/report.h"
@@ -36,7 +38,7 @@ static const char verify_help[] =
     "Runs what was recorded through the same code: every message through intake, every\n"
     "observation through its policy, every tick through the loop, every command through the\n"
     "outbox. What comes out is held against what was recorded, and the first difference shown.\n"
-    "LOG is a file, or a directory with the files of one run.\n"
+    "LOG is a file, several of one run, or a directory: then its newest run.\n"
     "\n"
     "      --no-policy        take the chunks as recorded; needs no checkpoint and no frames\n"
     "      --policy-root DIR  look for policies in DIR, by name, not where they were then\n"
@@ -343,6 +345,25 @@ static int replay_book(struct logbook *book, struct arguments *a, struct whatif 
     return rc ? status_of(book, a, rc) : verdict(a, &r);
 }
 
+static int check_outputs(const struct logbook *book, const struct arguments *a)
+{
+    struct mcap_error e;
+    struct stat st;
+
+    if (a->opt.output && a->report && strcmp(a->opt.output, a->report) == 0)
+        return usage("replay verify: --output and --report want two files\n");
+    if (a->opt.output && stat(a->opt.output, &st) == 0 && !S_ISREG(st.st_mode)) {
+        fprintf(stderr, "actd replay: %s is no regular file: name another with -o\n",
+                a->opt.output);
+        return EX_CANTCREAT;
+    }
+    if (!out_path_spares(a->opt.output, book, &e) &&
+        !out_path_spares(a->report, book, &e))
+        return 0;
+    fprintf(stderr, "actd replay: %s\n", e.text);
+    return EX_CANTCREAT;
+}
+
 static int run_main(int argc, char **argv, bool what_if)
 {
     struct arguments a = {.what_if = what_if};
@@ -359,7 +380,8 @@ static int run_main(int argc, char **argv, bool what_if)
         return rc == -ENOENT || rc == -EACCES || rc == -ENOTDIR ? EX_NOINPUT : EX_DATAERR;
     }
     w = calloc(1, sizeof *w);
-    status = w ? replay_book(book, &a, w) : EX_OSERR;
+    status = w ? check_outputs(book, &a) : EX_OSERR;
+    status = status ? status : replay_book(book, &a, w);
     free(w);
     logbook_close(book);
     return status;

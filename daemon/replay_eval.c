@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "daemon/out_path.h"
 #include "daemon/replay.h"
 #include "daemon/replay_eval_impl.h"
 
@@ -80,7 +81,7 @@ static int evaluate(struct eval *e, const struct arguments *a, struct config_err
 {
     int rc = eval_prepare(e, err);
     if (rc)
-        return rc == -ENOMEM ? EX_OSERR : EX_CONFIG;
+        return rc == -ENOMEM ? EX_OSERR : rc == -ENODATA ? EX_DATAERR : EX_CONFIG;
     rc = eval_run(e, err);
     if (rc)
         return rc == -ENOMEM ? EX_OSERR : rc == -EINVAL ? EX_CONFIG : EX_DATAERR;
@@ -107,7 +108,9 @@ int replay_eval_main(int argc, char **argv)
         return EX_OSERR;
     e->opt = a.opt;
     rc = logbook_open(&e->book, (const char *const *)argv + optind, argc - optind, &why);
+    rc = rc ? rc : out_path_spares(a.report, e->book, &why);
     int status = rc == 0                         ? evaluate(e, &a, &err)
+                 : rc == -EEXIST                 ? EX_CANTCREAT
                  : rc == -EINVAL || rc == -EFBIG ? EX_DATAERR
                                                  : EX_NOINPUT;
     if (status != EX_OK)

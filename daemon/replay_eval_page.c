@@ -12,6 +12,7 @@ static void headline(FILE *f, const struct eval *e)
     const struct eval_sum *all = &e->score.all;
     double still = all->n > 0 ? all->still / (double)all->n : 0;
     bool good = eval_mean(all) < still * 0.9;
+    const char *unit = eval_unit(e);
     fputs("<h1>", f);
     svg_text(f, e->fitted->name);
     fprintf(f, ", open loop</h1><p class=\"sub\">against what was %s in ",
@@ -21,10 +22,10 @@ static void headline(FILE *f, const struct eval *e)
     svg_text(f, e->fitted->info->digest);
     fprintf(
         f,
-        "</p><div class=\"card verdict %s\"><b class=\"%s\">%.4g from what was %s, on "
-        "average</b><p>An arm that stays where it is: %.4g. ",
-        good ? "good" : "bad", good ? "good" : "bad", eval_mean(all),
-        e->dataset ? "demonstrated" : "commanded", still);
+        "</p><div class=\"card verdict %s\"><b class=\"%s\">%.4g%s%s from what was %s, on "
+        "average</b><p>An arm that stays where it is: %.4g%s%s. ",
+        good ? "good" : "bad", good ? "good" : "bad", eval_mean(all), *unit ? " " : "",
+        unit, e->dataset ? "demonstrated" : "commanded", still, *unit ? " " : "", unit);
     fputs(
         good ? "</p></div>"
              : "That is no better than standing still: another policy than this robot's? "

@@ -18,8 +18,7 @@ static double still_of(const struct eval_sum *s)
     return s->n > 0 ? s->still / (double)s->n : 0;
 }
 
-// One unit for all, or ""
-static const char *unit_of_all(const struct eval *e)
+const char *eval_unit(const struct eval *e)
 {
     for (int j = 1; j < e->score.joints; j++)
         if (strcmp(e->unit[j], e->unit[0]) != 0)
@@ -56,7 +55,7 @@ static void print_joints(const struct eval *e, struct table *t, FILE *f)
     for (int j = 0; j < s->joints; j++)
         sum_row(t, e, e->cfg.joint[j].name, e->unit[j], &s->joint[j],
                 eval_score_p95(s, j));
-    sum_row(t, e, "all", unit_of_all(e), &s->all, eval_score_p95(s, -1));
+    sum_row(t, e, "all", eval_unit(e), &s->all, eval_score_p95(s, -1));
     table_print(t, f);
 }
 
@@ -132,7 +131,7 @@ void eval_print(const struct eval *e, FILE *f)
         f,
         "\nOn average the policy is %.4g %s from what was %s; an arm that stays where it is: "
         "%.4g.\n",
-        mean, unit_of_all(e), e->dataset ? "demonstrated" : "commanded", still);
+        mean, eval_unit(e), e->dataset ? "demonstrated" : "commanded", still);
     if (mean >= still * 0.9)
         fputs(
             "That is no better than standing still. Another policy than this robot's? Units, "

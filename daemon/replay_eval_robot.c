@@ -114,10 +114,12 @@ static int dataset_robot(struct eval *e, struct config_error *err)
     const struct mcap_pair *pair;
     const char *path = logbook_path(e->book, 0);
     int n, rc;
-    if (find_dataset(e->book, &pair, &n))
-        return no(err, path,
-                  " is neither a recording of actd nor a data set that "
-                  "policy/convert/dataset_to_mcap.py has converted");
+    if (find_dataset(e->book, &pair, &n)) {
+        (void)no(err, path,
+                 " is neither a recording of actd nor a data set that "
+                 "policy/convert/dataset_to_mcap.py has converted");
+        return -ENODATA;
+    }
     const char *fps = value_of(pair, n, "fps"),
                *states = value_of(pair, n, "state_names"),
                *actions = value_of(pair, n, "action_names"),

@@ -9,6 +9,7 @@
 
 #include "daemon/keyframe.h"
 #include "daemon/mcap_write.h"
+#include "daemon/out_path.h"
 #include "daemon/replay_impl.h"
 
 #ifndef ACTD_VERSION
@@ -31,7 +32,7 @@ struct channel {
 
 struct replay_output {
     struct logbook *book;
-    char path[4096], part[4096 + 8];
+    char *path, *part; // where it goes, and until it is whole
     int fd;
     struct mcap_writer *writer;
     struct mcap_build *build[BUILDS];
@@ -272,9 +273,9 @@ static int begin(struct replay_output *o)
     const struct mcap_build_options frames = {.compression = MCAP_NONE};
     int rc;
 
-    o->fd = open(o->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    o->fd = out_path_temporary(o->path, 0640, &o->part);
     if (o->fd < 0)
-        return -errno;
+        return o->fd;
     rc = mcap_writer_new(&o->writer, &w);
     if (rc == 0)
         rc = mcap_build_new(&o->build[SMALL], &small);
@@ -298,10 +299,11 @@ int replay_output_open(struct replay *r, const char *path)
     if (!o)
         return failed(r, path, -ENOMEM);
     o->book = r->book;
-    snprintf(o->path, sizeof o->path, "%s", path);
-    snprintf(o->part, sizeof o->part, "%s.part", path);
+    o->fd = -1;
     r->output = o;
-    rc = begin(o);
+    rc = out_path_real(path, &o->path);
+    if (rc == 0)
+        rc = begin(o);
     if (rc == 0)
         rc = copy(r, "/policy/seat");
     if (rc == 0)
@@ -328,11 +330,13 @@ int replay_output_close(struct replay *r, bool good)
     if (good && o->rc == 0 && rename(o->part, o->path) != 0)
         keep(o, -errno);
     if (!good || o->rc)
-        (void)unlink(o->part);
+        (void)(o->part && unlink(o->part));
     if (o->rc)
         (void)failed(r, o->path, o->rc);
     int rc = o->rc;
 
+    free(o->part);
+    free(o->path);
     free(o);
     r->output = NULL;
     return rc;

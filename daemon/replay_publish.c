@@ -22,10 +22,11 @@ static int usage(FILE *f, int status)
     fputs(
         "usage: actd replay publish LOG... [options]\n"
         "\n"
-        "Sends the joint states and frames of a recording once more over ZeroMQ, byte for\n"
-        "byte and at their times, to whoever listens on the endpoints of the configuration:\n"
-        "a live daemon (start it first, without --arm) or anything else. What that daemon\n"
-        "commands goes nowhere unless a robot's driver listens to it.\n"
+        "Sends the joint states and frames of a recording once more over ZeroMQ, at their\n"
+        "times and byte for byte but for their stamps, which are moved on to now, to whoever\n"
+        "listens on the endpoints of the configuration: a live daemon (start it first, without\n"
+        "--arm) or anything else. What that daemon commands goes nowhere unless a robot's\n"
+        "driver listens to it.\n"
         "\n"
         "  -c, --config FILE   endpoints of this robot.yaml; default: the recorded one's\n"
         "      --runtime DIR   ipc sockets in this directory instead\n"
@@ -149,6 +150,8 @@ static void say_result(const struct publish_result *r)
         (double)r->bytes / 1e6, (unsigned long long)r->late,
         (int)(PUBLISH_LATE_NS / NS_PER_MS), (double)s.p50_ns / 1e6,
         (double)s.p99_ns / 1e6, (double)s.max_ns / 1e6);
+    if (s.p99_ns > 5 * PUBLISH_LATE_NS) // a daemon calls the streams stale
+        printf("this PC is busy: as root `chrt -f 10 actd replay publish ...` keeps time\n");
     if (r->listening < r->streams)
         printf(
             "only %d of %d endpoints had a listener when it began: is the daemon running "

@@ -11,6 +11,8 @@
 #include "daemon/replay_publish_impl.h"
 #include "daemon/sockets.h"
 
+#define GAP_NS      (10 * NS_PER_S) // without a message: it is said
+#define FAR_NS      1e17            // three years: a log with times that lie
 #define TOPICS      (2 + 3 * POLICY_MAX_CAMERAS)
 #define HIGH_WATER  1000
 #define NAP_NS      (50 * NS_PER_MS) // between looks at whether it shall end
@@ -170,14 +172,22 @@ static void await_listeners(struct publisher *p)
 
 // ---- sending ---------------------------------------------------------------------------------
 
+// Between the files of two faults may lie hours.
 static bool sleep_until(const struct publisher *p, ns_t due)
 {
+    bool said = false;
+
     for (;;) {
         ns_t now = clock_now_ns();
         if (ended(p))
             return false;
         if (now >= due)
             return true;
+        if (!said && due - now > GAP_NS)
+            fprintf(stderr,
+                    "replay publish: nothing was recorded in the next %.0f s: waiting\n",
+                    (double)(due - now) * 1e-9);
+        said = true;
         clock_sleep_until(due - now > NAP_NS ? now + NAP_NS : due);
     }
 }
@@ -187,7 +197,7 @@ static int send_message(struct publisher *p, struct topic *t, ns_t due)
     const void *data = t->m.data;
     size_t size = t->m.size;
     // Its age on receipt stays what it was.
-    int64_t shift = p->wall_ns + (due - p->start_ns) - (int64_t)t->m.log_ns;
+    int64_t shift = (int64_t)((uint64_t)(p->wall_ns + (due - p->start_ns)) - t->m.log_ns);
     if (!p->opt->keep_stamps) {
         size = publish_restamp(data, size, shift, &p->stamped, &p->capacity);
         data = p->stamped;
@@ -213,7 +223,7 @@ static int send_all(struct publisher *p)
     int rc = 0;
     while (rc == 0 && (t = oldest(p)) != NULL) {
         double after = (double)(t->m.log_ns - p->first_log_ns) / p->opt->speed;
-        p->last_due_ns = p->start_ns + (ns_t)after;
+        p->last_due_ns = p->start_ns + (ns_t)(after < FAR_NS ? after : FAR_NS);
         rc = send_message(p, t, p->last_due_ns);
         advance(p, t);
     }

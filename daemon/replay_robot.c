@@ -2,12 +2,10 @@
 // that the loop was configured for, so that none need be there to replay all but the policy.
 #include <cblas.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/config_loop.h"
 #include "daemon/replay_impl.h"
@@ -58,33 +56,13 @@ static int policy_facts(struct replay_known *k, struct config_sidecar *side,
     return 0;
 }
 
-static void hash_self(char hex[POLICY_DIGEST_HEX])
-{
-    struct policy_error e;
-    struct digest *d = NULL;
-    unsigned char block[16384];
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-
-    hex[0] = '\0';
-    if (fd >= 0 && digest_start(&d, &e) == 0) {
-        while ((n = read(fd, block, sizeof block)) > 0)
-            digest_add(d, block, (size_t)n);
-        if (n < 0 || digest_end(d, hex, &e) != 0)
-            hex[0] = '\0';
-    }
-    digest_free(d);
-    if (fd >= 0)
-        close(fd);
-}
-
 bool replay_same_program(struct logbook *book)
 {
     const char *exe = logbook_fact(book, "exe_sha256");
     const char *core = logbook_fact(book, "blas_core");
     char self[POLICY_DIGEST_HEX];
 
-    hash_self(self);
+    digest_program(self);
     return exe && self[0] && strcmp(exe, self) == 0 &&
            (!core || !*core || strcmp(core, openblas_get_corename()) == 0);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "daemon/out_path.h"
 #include "daemon/report_impl.h"
 
 static int say(struct mcap_error *err, int rc, const char *path, const char *what)
@@ -187,7 +188,7 @@ static int usage(FILE *f, int status)
         "did and why, every joint with its limits, timing, losses, events, pictures of the\n"
         "cameras. One file that needs nothing else: send it.\n"
         "\n"
-        "LOG is a recording: files, or a directory with those of one run.\n"
+        "LOG is a recording: files of one run, or a directory: then its newest run.\n"
         "\n"
         "  -o, --output FILE   where to write it\n"
         "  -h, --help          this text\n"
@@ -227,6 +228,8 @@ int replay_report_main(int argc, char **argv)
     if (optind == argc || !output)
         return usage(stderr, EX_USAGE);
     int rc = logbook_open(&book, (const char *const *)argv + optind, argc - optind, &err);
+    if (rc == 0)
+        rc = out_path_spares(output, book, &err);
     if (rc == 0)
         rc = report_write(book, output, NULL, &err);
     if (rc)

@@ -7,7 +7,7 @@
 #include "daemon/logbook.h"
 #include "daemon/replay.h"
 
-// Writes path (by way of path.part). verdict: of a replay, shown at the top; NULL = none was made.
+// Writes path (under another name until it is whole). verdict: of a replay, shown at the top; NULL = none was made.
 // 0 or -errno with err.
 int report_write(struct logbook *book, const char *path,
                  const struct replay_result *verdict, struct mcap_error *err);

@@ -1,5 +1,5 @@
 // report_picture: what the cameras saw at the moments that matter: the beginning, the first
-// stops and holds, the end. Small JPEGs, in the page itself.
+// stops, marks and holds, the end. Small JPEGs, in the page itself.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "daemon/camera.h"
 #include "daemon/codec.h"
 #include "daemon/report_impl.h"
+#include "foxglove/Log.pb-c.h"
 
 #define WIDTH    260 // pixels
 #define QUALITY  72
@@ -120,13 +121,30 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int choose(const struct report *r, struct moment *m)
+static void add_marks(struct report *r, struct moment *m, int *n)
+{
+    struct report_cursor c;
+    struct mcap_error err;
+    if (report_cursor_open(&c, r, "/events", &err))
+        return;
+    for (; c.there && *n < MOMENTS; report_cursor_next(&c, r)) {
+        Foxglove__Log *e = foxglove__log__unpack(NULL, c.m.size, c.m.data);
+        if (e && strcmp(e->name, "mark") == 0)
+            add_moment(m, n, report_at_s(r, c.m.log_ns), e->message);
+        foxglove__log__free_unpacked(e, NULL);
+    }
+    report_cursor_close(&c);
+}
+
+static int choose(struct report *r, struct moment *m)
 {
     char what[80];
     int n = 0;
     add_moment(m, &n, 0, "start");
     add_moment(m, &n, r->seconds, "end");
-    for (int pass = 0; pass < 2; pass++) // stops before holds
+    for (int pass = 0; pass < 2; pass++) { // stops, then marks, then holds
+        if (pass == 1)
+            add_marks(r, m, &n);
         for (int i = 0; i < r->spans && n < MOMENTS; i++) {
             const struct report_span *s = &r->span[i];
             bool stop = s->mode == LADDER_STOPPING || s->mode == LADDER_ESTOP;
@@ -137,6 +155,7 @@ static int choose(const struct report *r, struct moment *m)
                      ladder_reason_name(s->reason));
             add_moment(m, &n, s->from_s, what);
         }
+    }
     for (int i = 1; i < 4 && n < 5; i++)
         add_moment(m, &n, r->seconds * i / 4, "on the way");
     qsort(m, (size_t)n, sizeof *m, by_time);

@@ -84,11 +84,12 @@ static void scan_ladder(struct report *r, const struct tick_record *t, double at
 
 // ---- joints ----------------------------------------------------------------------------------
 
-static void scan_motion(struct report_joint *j, const struct tick_joint *k,
+// At rest a driver that begins anew may be anywhere: that is not how well the arm follows.
+static void scan_motion(struct report_joint *j, const struct tick_joint *k, bool moves,
                         bool published, double at_s)
 {
     double off = fabs(k->measured - j->last_commanded);
-    if (off > j->follow) {
+    if (moves && off > j->follow) {
         j->follow = off;
         j->follow_s = at_s;
     }
@@ -114,7 +115,8 @@ static void scan_joint(struct report *r, struct report_joint *j,
         j->limits[k->limit]++;
         j->acted[col] = 1;
     }
-    scan_motion(j, k, t->published, report_at_s(r, log_ns));
+    scan_motion(j, k, moving || t->mode == LADDER_STOPPING || t->mode == LADDER_DISARMING,
+                t->published, report_at_s(r, log_ns));
 }
 
 static void break_curves(struct report *r)

@@ -226,6 +226,7 @@ void report_facts(FILE *f, struct report *r)
     fact(f, r, "actd", "version");
     fact(f, r, "program", "exe_sha256");
     fact(f, r, "compiler", "compiler");
+    fact(f, r, "built with", "flags");
     fact(f, r, "processor", "cpu");
     fact(f, r, "BLAS kernels", "blas_core");
     fact(f, r, "control rate, Hz", "control_hz");

@@ -2,63 +2,19 @@
 // before the first tick, so that a replay finds the beginning; they go when everybody who writes
 // the tape has ended. While nothing is recorded a load per record is all that it costs.
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/run_impl.h"
-#include "policy/digest.h"
 
 #ifndef ACTD_VERSION
 #define ACTD_VERSION "unknown"
 #endif
 
 // ---- facts -----------------------------------------------------------------------------------
-
-// Which program this is: a replay by another may differ in its last bits. "" = unknown.
-static void hash_self(char hex[POLICY_DIGEST_HEX])
-{
-    struct policy_error err;
-    struct digest *d = NULL;
-    unsigned char *block = malloc(1 << 16);
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-
-    hex[0] = '\0';
-    if (block && fd >= 0 && digest_start(&d, &err) == 0) {
-        while ((n = read(fd, block, 1 << 16)) > 0)
-            digest_add(d, block, (size_t)n);
-        if (digest_end(d, hex, &err) || n < 0)
-            hex[0] = '\0';
-    }
-    digest_free(d);
-    free(block);
-    if (fd >= 0)
-        close(fd);
-}
-
-static void name_cpu(char *out, size_t size)
-{
-    static const char key[] = "model name";
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "re");
-
-    snprintf(out, size, "unknown");
-    while (f && fgets(line, sizeof line, f)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, key, sizeof key - 1) != 0 || !colon)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(out, size, "%s", colon + 1 + (colon[1] == ' '));
-        break;
-    }
-    if (f)
-        fclose(f);
-}
 
 static struct recorder_config configured(const struct config *cfg)
 {
@@ -115,15 +71,13 @@ static void also_record(void *arg, enum log_level level, const char *text)
 static int start_recorder(struct daemon *d)
 {
     char sizes[POLICY_MAX_CAMERAS * 24] = "";
-    char directory[CONFIG_PATH], cpu[128], self[POLICY_DIGEST_HEX], file[PATH_MAX];
+    char directory[CONFIG_PATH], file[PATH_MAX];
     const char *joint[ACTD_MAX_JOINTS], *camera[POLICY_MAX_CAMERAS];
     struct recorder_config c = configured(&d->cfg);
     int r = config_record_directory(&d->cfg, directory, sizeof directory);
 
     if (r)
         return r;
-    hash_self(self);
-    name_cpu(cpu, sizeof cpu);
     name_sizes(d, sizes, sizeof sizes);
     if (!realpath(d->cfg.file, file)) // what it says of relative paths must stay true
         snprintf(file, sizeof file, "%s", d->cfg.file);
@@ -138,9 +92,9 @@ static int start_recorder(struct daemon *d)
         .instance = d->cfg.instance,
         .config_file = file,
         .config_text = d->config_text,
-        .cpu = cpu,
         .blas_core = d->first->info->blas_core,
-        .exe_sha256 = self,
+        .policy_sha256 = d->first->info->digest,
+        .weights_sha256 = d->first->info->weights_sha256,
         .joint = joint,
         .joints = d->cfg.n_joints,
         .camera = camera,

@@ -64,11 +64,30 @@ bool tape_chunk(struct tape *t, struct tape_chunk *c, const float *row)
                (size_t)c->rows * (size_t)c->joints * sizeof *row);
 }
 
+// Frames go first, however small they are: as soon as half of the room for ticks or for the bus is
+// taken, of which at 1 kHz there is 25 s in all.
+static bool others_are_short(const struct tape *t)
+{
+    const struct spool *ticks = &t->spool[TAPE_TICKS], *bus = &t->spool[TAPE_BUS];
+
+    return spool_waiting(ticks) > ticks->capacity / 2 ||
+           spool_waiting(bus) > bus->capacity / 2;
+}
+
+static bool give_up_frame(struct tape *t, size_t size)
+{
+    atomic_fetch_add_explicit(&t->lost[TAPE_FRAMES], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&t->lost_bytes[TAPE_FRAMES], size, memory_order_relaxed);
+    return false;
+}
+
 static bool put_frame(struct tape *t, const struct tape_input *in, const void *data,
                       size_t size)
 {
     struct tape_frame f;
 
+    if (others_are_short(t))
+        return give_up_frame(t, size);
     memset(&f, 0, sizeof f); // its padding, too: equal frames are equal bytes
     f.camera = in->stream - 1;
     f.form = in->form;

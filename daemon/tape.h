@@ -5,10 +5,13 @@
 //
 //   class     writer             records                                      given up
 //   FRAMES    bus (io)           camera messages                              first
-//   EVENTS    plain, any         lines of the log, marks, policies            second
+//   EVENTS    plain, any         lines of the log, marks                      second
 //   CHUNKS    infer              chunks and the request that each answers     third
 //   BUS       bus (io)           joint states, inputs, commands sent          fourth
 //   TICKS     loop (rt)          ticks                                        last
+//
+// Each class has memory of its own, and frames are given up, too, while that of ticks or of the bus
+// is half full.
 //
 // While the tape is off nothing is written and it costs a load per record. A state is what its
 // owner remembers (keyframe.h), put on the tape when the recorder asks, so that a replay can begin
@@ -38,7 +41,6 @@ enum tape_kind {     // and what follows struct tape_entry
     TAPE_FRAME,      // FRAMES: struct tape_frame, then the bytes
     TAPE_CHUNK,      // CHUNKS: struct tape_chunk, then (rows, joints) float
     TAPE_EVENT,      // EVENTS: struct tape_event, then its text, no end byte
-    TAPE_SEAT,       // EVENTS: struct tape_seat, then policy.yaml's text
 };
 
 struct tape_entry {
@@ -103,7 +105,7 @@ struct tape_event {
     char name[16]; // who says it: "actd", "mark", "fault", "record"
 };
 
-struct tape_seat { // actd.v1.Seat
+struct tape_seat { // actd.v1.Seat; goes to the recorder by itself (recorder_seat)
     uint32_t generation;
     int threads;
     ns_t since_ns;
@@ -172,8 +174,6 @@ bool tape_command(struct tape *t, ns_t sent_ns, const void *data, size_t size); 
 bool tape_chunk(struct tape *t, struct tape_chunk *c, const float *row);
 bool tape_event(struct tape *t, ns_t at_ns, enum tape_level level, const char *name,
                 const char *text); // plain, any
-bool tape_seat(struct tape *t, const struct tape_seat *seat,
-               const char *sidecar); // plain, any
 
 // The reader, plain. The oldest record of a class, in place until released; NULL = none waits.
 const struct tape_entry *tape_peek(struct tape *t, enum tape_class c);

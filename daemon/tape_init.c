@@ -100,11 +100,3 @@ bool tape_event(struct tape *t, ns_t at_ns, enum tape_level level, const char *n
     (void)snprintf(e.name, sizeof e.name, "%s", name);
     return put(t, TAPE_EVENT, at_ns, &e, sizeof e, text, strlen(text));
 }
-
-bool tape_seat(struct tape *t, const struct tape_seat *seat, const char *sidecar)
-{
-    if (!tape_on(t))
-        return false;
-    return put(t, TAPE_SEAT, seat->since_ns, seat, sizeof *seat, sidecar,
-               strlen(sidecar));
-}

@@ -2,11 +2,13 @@
 #include "policy/digest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "policy/refuse.h"
 
@@ -67,4 +69,24 @@ int digest_of(const void *bytes, size_t n, char hex[POLICY_DIGEST_HEX],
     rc = digest_end(d, hex, err);
     digest_free(d);
     return rc;
+}
+
+void digest_program(char hex[POLICY_DIGEST_HEX])
+{
+    struct policy_error err;
+    struct digest *d = NULL;
+    unsigned char block[16384];
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+
+    hex[0] = '\0';
+    if (fd >= 0 && digest_start(&d, &err) == 0) {
+        while ((n = read(fd, block, sizeof block)) > 0)
+            digest_add(d, block, (size_t)n);
+        if (n < 0 || digest_end(d, hex, &err) != 0)
+            hex[0] = '\0';
+    }
+    digest_free(d);
+    if (fd >= 0)
+        close(fd);
 }

@@ -25,4 +25,8 @@ void digest_free(struct digest *d); // NULL is fine
 int digest_of(const void *bytes, size_t n, char hex[POLICY_DIGEST_HEX],
               struct policy_error *err);
 
+// Of the file of the running program: another build may differ in its last bits. "" = it can not be
+// read.
+void digest_program(char hex[POLICY_DIGEST_HEX]);
+
 #endif

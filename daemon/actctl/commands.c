@@ -88,9 +88,10 @@ static const struct command table[] = {
      "", 1, 1, VERB(INSTRUCT), instruct_main},
     {"record", "start|stop|mark TEXT", "record all that is sensed, thought and done",
      "start begins a file (MCAP: Foxglove, PlotJuggler and Rerun open it, `actd replay` plays\n"
-     "it back) whatever record.mode says, stop goes back to that. mark writes a line that one\n"
-     "wants to find again; in mode trigger it also writes what is kept in memory, as a fault\n"
-     "does. `actctl status` shows the file.\n"
+     "it back) whatever record.mode says, stop goes back to that; in mode always both are\n"
+     "refused. mark writes a line that one wants to find again; in mode trigger it also writes\n"
+     "what is kept in memory, as a fault does. `actctl status` shows the file; it is in\n"
+     "record.directory of the configuration.\n"
      "\n"
      "example: actctl record start\n"
      "         actctl record mark \"the cup slipped\"\n"

@@ -85,7 +85,7 @@ ok "leaves nothing" test ! -e "$T/none.mcap"
 ok "cut without an output" exit_of 64 "$A" log cut "$T/run" --from 1
 ok "cut of both kinds" exit_of 64 "$A" log cut "$T/run" --from 1 --around-fault -o "$T/none.mcap"
 ok "no fault, no cut" exit_of 65 "$A" log cut "$T/run/demo-0001.mcap" --around-fault -o "$T/none.mcap"
-ok "cut into no directory" exit_of 66 "$A" log cut "$T/run" --from 1 -o "$T/nowhere/x.mcap"
+ok "cut into no directory" exit_of 74 "$A" log cut "$T/run" --from 1 -o "$T/nowhere/x.mcap"
 
 cp "$T/torn.mcap.part" "$T/t.mcap.part"
 ok "recover what is torn" exit_of 1 "$A" log recover "$T/t.mcap.part"
@@ -111,6 +111,26 @@ echo something else >"$T/other.mcap"
 ok "recover what is no recording" exit_of 65 "$A" log recover "$T/other.mcap"
 ok "leaves it as it is" grep -q 'something else' "$T/other.mcap"
 ok "recover nothing" exit_of 66 "$A" log recover "$T/none.mcap"
+ok "recover into no directory" exit_of 74 "$A" log recover "$T/same.mcap" -o "$T/nowhere/x.mcap"
+
+# What is no file is neither waited for nor replaced, and no recording written over.
+mkfifo "$T/fifo"
+ln -s nothing "$T/loop" && ln -sfn loop "$T/loop"
+for c in info cat recover; do
+    ok "$c of a fifo" exit_of 65 timeout 20 "$A" log $c "$T/fifo"
+    ok "$c of a link to itself" exit_of 66 "$A" log $c "$T/loop"
+done
+ok "recover into a fifo" exit_of 74 timeout 20 "$A" log recover "$T/same.mcap" -o "$T/fifo"
+ok "cut into a fifo" exit_of 74 timeout 20 "$A" log cut "$T/run" --from 1 -o "$T/fifo"
+ok "which is one still" test -p "$T/fifo"
+cp "$T/same.mcap" "$T/kept.mcap"
+ok "cut onto itself" exit_of 74 "$A" log cut "$T/same.mcap" --from 0 --to 5 -o "$T/same.mcap"
+ok "says why" logged "$T/out" 'is the recording itself'
+ln -s same.mcap "$T/link.mcap"
+ok "cut onto itself by another name" exit_of 74 "$A" log cut "$T/same.mcap" --from 0 --to 5 -o "$T/link.mcap"
+ok "leaves it as it was" cmp -s "$T/same.mcap" "$T/kept.mcap"
+ok "cut to where a link leads" exit_of 0 "$A" log cut "$T/run" --from 0 --to 5 -o "$T/link.mcap"
+ok "which is a link still" test -L "$T/link.mcap" -a "$(stat -c %s "$T/same.mcap")" != "$(stat -c %s "$T/kept.mcap")"
 
 # Ctrl-C while it writes. A shell's background jobs ignore it: python gives it back.
 mkdir "$T/int"

@@ -69,6 +69,9 @@ has $(files hand '*.mcap') -- \
     "[i.number for i in inputs] == list(range(inputs[0].number, inputs[0].number + len(inputs)))" \
     "[(s.generation, s.name) for s in seats] == [(1, 'reach'), (2, 'again')] and 'rate_hz' in seats[1].sidecar" \
     "facts['instance'] == 'e2e' and 'mode: off' in facts['config'] and len(facts['exe_sha256']) == 64" \
+    "facts['config_sha256'] == '$(sha256sum <"$T/robot.yaml" | cut -d' ' -f1)'" \
+    "facts['weights_sha256'] == '$(sha256sum <config/policies/reach/model.safetensors | cut -d' ' -f1)'" \
+    "facts['policy_sha256'] == seats[0].digest and '-ffp-contract=off' in facts['flags']" \
     "facts['joints'].split() == ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']" \
     "facts['cameras'].split() == ['front', 'wrist'] and facts['config_file'].startswith('/')" \
     "len(topics['/keyframe']) >= 2"

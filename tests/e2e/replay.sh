@@ -48,9 +48,23 @@ ok "without the policy" exit_of 0 replay verify "$log" --no-policy
 ok "people are told" logged "$T/out" 'EQUAL: what came out is what was recorded, byte for byte'
 ok "and how fast it was" logged "$T/out" 'times as fast as it was'
 echo "# $(grep 'times as fast' "$T/out")"
+fast() { [ "${SAN:-0}" = 1 ] || [ "$(grep -oE '[0-9]+ times as fast' "$T/out" | cut -d' ' -f1)" -ge 20 ]; }
+ok "20 times at least" fast
 ok "with the directory of the run" exit_of 0 replay verify "$T/log" --no-policy -q
 ok "with a page about it" exit_of 0 replay verify "$log" --no-policy --report "$T/run.html"
 ok "which is one" logged "$T/run.html" '</html>'
+cp "$log" "$T/kept.mcap"
+ok "not written over what is read" exit_of 73 replay verify "$log" --no-policy -q -o "$log"
+ok "nor by the page" exit_of 73 replay verify "$log" --no-policy -q --report "$log"
+ok "nor by the page alone" exit_of 73 replay report "$log" -o "$log"
+ok "nor by that of an evaluation" exit_of 73 replay eval "$log" --policy config/policies/reach --report "$log"
+cp "$log" "$T/unfinished.mcap.part"
+ok "nor when it is unfinished" exit_of 0 replay verify "$T/unfinished.mcap.part" --no-policy -q -o "$T/unfinished.mcap"
+ok "it is as it was" cmp -s "$log" "$T/kept.mcap"
+ok "this one too" cmp -s "$T/unfinished.mcap.part" "$T/kept.mcap"
+rm "$T/unfinished.mcap" "$T/unfinished.mcap.part" "$T/kept.mcap"
+mkfifo "$T/fifo"
+ok "nor a fifo replaced" exit_of 73 timeout 60 "$B/actd" replay verify "$log" --no-policy -q -o "$T/fifo"
 
 # ---- a policy that is not the one ------------------------------------------------------------
 mkdir -p "$T/other/reach" "$T/other/again"

@@ -34,15 +34,20 @@ struct rig_robot {
     struct rig_samples lateness[2], margin[2];
     uint64_t late[2];    // commands whose tick woke a whole period late, or more
     uint64_t skipped[2]; // ticks that made none
+    uint64_t gaps[2];    // how often in a row
     ns_t period_ns;
     _Atomic int set;         // 0, 1; -1 = none
     _Atomic int mode;        // of the newest command
+    _Atomic uint64_t tick;   // likewise
+    _Atomic uint64_t none;   // ticks that made none, ever
     _Atomic uint64_t frames; // sent
     _Atomic bool stop;
     pthread_t thread;
     struct rig_pictures *pictures;
 };
 int rig_robot_start(struct rig_robot *r);
+// Commands that come in the next `ns` go into the set.
+void rig_robot_measure(struct rig_robot *r, int set, ns_t ns);
 void rig_robot_stop(struct rig_robot *r);
 
 // ---- the daemon (rig_daemon.c) -------------------------------------------------------------------
@@ -58,6 +63,7 @@ struct rig_daemon {
     const char *preload; // LD_PRELOAD, or NULL
     const char *environment[4];
     pid_t pid;
+    long log_from; // where rig_log_lines begins
 };
 int rig_policy(char dir[PATH_MAX], int cameras); // random weights; rig_policy_remove's
 void rig_policy_remove(const char *dir);
@@ -66,7 +72,10 @@ int rig_daemon_start(struct rig_daemon *d);
 int rig_daemon_end(struct rig_daemon *d); // SIGTERM; its status
 void rig_daemon_free(struct rig_daemon *d);
 int rig_ctl(const struct rig_daemon *d, const char *arguments); // actctl's status
-bool rig_logged(const struct rig_daemon *d, const char *text);
+// Each line of its log since rig_log_forget that has `text` in it: from there on. How many.
+int rig_log_lines(const struct rig_daemon *d, const char *text,
+                  void (*line)(void *arg, const char *from_text), void *arg);
+void rig_log_forget(struct rig_daemon *d);
 void rig_show_log(const struct rig_daemon *d);
 // Processor time of its thread of this name; -1 = there is none.
 ns_t rig_thread_cpu(const struct rig_daemon *d, const char *name);
@@ -74,7 +83,7 @@ ns_t rig_thread_cpu(const struct rig_daemon *d, const char *name);
 // ---- what is in the logs (rig_read.c) ------------------------------------------------------------
 struct rig_log {
     uint64_t files, bytes, ticks, skipped, frames, inputs, lost_frames, joints, messages;
-    ns_t last_tick_ns; // CLOCK_MONOTONIC
+    ns_t first_tick_ns, last_tick_ns; // CLOCK_MONOTONIC
     uint64_t
         gaps; // ticks whose number does not follow, beyond what the loop skipped itself
     char events[4096];

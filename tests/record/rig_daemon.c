@@ -202,28 +202,52 @@ int rig_ctl(const struct rig_daemon *d, const char *arguments)
     return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
 }
 
-bool rig_logged(const struct rig_daemon *d, const char *text)
+static FILE *open_log(const struct rig_daemon *d, long from)
 {
-    char path[128], line[2048];
-    bool found = false;
+    char path[128];
     FILE *f;
 
     snprintf(path, sizeof path, "%s/actd.log", d->work);
     f = fopen(path, "r");
-    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL)
-        found = strstr(line, text) != NULL;
+    if (f != NULL)
+        (void)fseek(f, from, SEEK_SET);
+    return f;
+}
+
+int rig_log_lines(const struct rig_daemon *d, const char *text,
+                  void (*line)(void *arg, const char *from_text), void *arg)
+{
+    FILE *f = open_log(d, d->log_from);
+    char whole[2048], *at;
+    int n = 0;
+
+    while (f != NULL && fgets(whole, sizeof whole, f) != NULL) {
+        at = strstr(whole, text);
+        n += at != NULL;
+        if (at != NULL && line != NULL)
+            line(arg, at);
+    }
     if (f != NULL)
         fclose(f);
-    return found;
+    return n;
+}
+
+void rig_log_forget(struct rig_daemon *d)
+{
+    FILE *f = open_log(d, 0);
+
+    if (f == NULL)
+        return;
+    (void)fseek(f, 0, SEEK_END);
+    d->log_from = ftell(f);
+    fclose(f);
 }
 
 void rig_show_log(const struct rig_daemon *d)
 {
-    char path[128], line[2048];
-    FILE *f;
+    FILE *f = open_log(d, 0);
+    char line[2048];
 
-    snprintf(path, sizeof path, "%s/actd.log", d->work);
-    f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL)
         fprintf(stderr, "    %s", line);
     if (f != NULL)

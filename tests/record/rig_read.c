@@ -58,7 +58,8 @@ static int tick(struct rig_log *l, const struct mcap_message *m, uint64_t *numbe
     *number = t.in.tick;
     if (t.in.now_ns > l->last_tick_ns)
         l->last_tick_ns = t.in.now_ns;
-    l->ticks++;
+    if (l->ticks++ == 0 || t.in.now_ns < l->first_tick_ns)
+        l->first_tick_ns = t.in.now_ns;
     return 0;
 }
 

@@ -133,6 +133,8 @@ static void obey(struct side *s, const Actd__V1__JointCommand *c)
 {
     struct rig_robot *r = s->robot;
     int set = atomic_load(&r->set);
+    uint64_t none =
+        s->last_tick != 0 && c->tick > s->last_tick + 1 ? c->tick - s->last_tick - 1 : 0;
 
     for (size_t j = 0; j < c->n_joints && j < RIG_JOINTS; j++)
         s->pose[j] = c->joints[j]->position;
@@ -141,10 +143,12 @@ static void obey(struct side *s, const Actd__V1__JointCommand *c)
         rig_add(&r->lateness[set], (ns_t)c->wakeup_lateness_ns);
         rig_add(&r->margin[set], c->deadline_margin_ns);
         r->late[set] += (ns_t)c->wakeup_lateness_ns >= r->period_ns;
-        if (s->last_tick != 0 && c->tick > s->last_tick + 1)
-            r->skipped[set] += c->tick - s->last_tick - 1;
+        r->skipped[set] += none;
+        r->gaps[set] += none > 0;
     }
     s->last_tick = c->tick;
+    atomic_fetch_add(&r->none, none);
+    atomic_store(&r->tick, c->tick);
 }
 
 static void listen(struct side *s)
@@ -245,6 +249,14 @@ int rig_robot_start(struct rig_robot *r)
         return -ENOMEM;
     atomic_store(&r->set, -1);
     return rt_thread_create(&r->thread, "robot", RT_CLASS_IO, 30, run, r);
+}
+
+void rig_robot_measure(struct rig_robot *r, int set, ns_t ns)
+{
+    atomic_store(&r->set, set);
+    clock_sleep_until(clock_now_ns() + ns);
+    atomic_store(&r->set, -1);
+    clock_sleep_until(clock_now_ns() + 10 * NS_PER_MS); // it may be adding one
 }
 
 void rig_robot_stop(struct rig_robot *r)

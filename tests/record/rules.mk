@@ -1,5 +1,5 @@
 # The recorder in the real daemon: killed, on disks that fail, and beside a loop at 1 kHz.
-RECORD_O = $(call obj,$(wildcard tests/record/*.c))
+RECORD_O = $(call obj,$(wildcard tests/record/*.c) tests/twin.c)
 $(BUILD)/actd-record-rig: $(RECORD_O) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)
@@ -18,12 +18,13 @@ record-kill: all $(BUILD)/actd-record-rig ## the daemon killed at RECORD_KILLS (
 		$(abspath $(BUILD))/record-kill $(RECORD_SEED)
 	@$(RECORD_PYTHON) tests/record/check.py $(BUILD)/record-kill/list; r=$$?; [ $$r = 77 ] || exit $$r
 	@rm -rf $(BUILD)/record-kill
-RECORD_DISK_SECONDS ?= 12
-record-disk: all $(BUILD)/actd-record-rig $(BUILD)/record-disk.so ## full, broken, slow and removed disks: no late tick
-	$(BUILD)/actd-record-rig --build $(abspath $(BUILD)) disk $(RECORD_DISK_SECONDS)
-BENCH_RECORD_SECONDS ?= 3
-BENCH_RECORD_PAIRS ?= 12
-bench-record: all $(BUILD)/actd-record-rig $(if $(SANFLAGS),,$(BUILD)/swaps-count.so) ## 1 kHz, 4 cameras: with and without recording
+RECORD_DISK_SECONDS ?= 8
+RECORD_DISK_ROUNDS ?= 4
+record-disk: all $(BUILD)/actd-record-rig $(BUILD)/record-disk.so ## full, broken, slow and removed disks: no late tick (11 min)
+	$(BUILD)/actd-record-rig --build $(abspath $(BUILD)) disk $(RECORD_DISK_SECONDS) $(RECORD_DISK_ROUNDS)
+BENCH_RECORD_SECONDS ?= 2
+BENCH_RECORD_PAIRS ?= 24
+bench-record: all $(BUILD)/actd-record-rig $(if $(SANFLAGS),,$(BUILD)/swaps-count.so) ## 1 kHz, 4 cameras: with and without recording; replay of it (3 min)
 	$(BUILD)/actd-record-rig --build $(abspath $(BUILD)) bench $(BENCH_RECORD_SECONDS) $(BENCH_RECORD_PAIRS)
 # The e2e test kills a few daemons, too.
 unit: $(BUILD)/actd-record-rig

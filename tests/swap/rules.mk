@@ -4,7 +4,7 @@ SWAP_SEED ?= 1
 SWAP_FULL ?= 6
 # Seconds from the request to the first chunk of a full-size policy, on cores that are there.
 SWAP_NEED_S ?= 2
-SWAP_O = $(call obj,$(wildcard tests/swap/*.c))
+SWAP_O = $(call obj,$(wildcard tests/swap/*.c) tests/twin.c)
 $(BUILD)/actd-swaps: $(SWAP_O) $(BUILD)/libactd.a $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_CORE)

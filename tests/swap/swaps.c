@@ -78,19 +78,20 @@ static void keep_running(struct swaps_run *r)
 static void quiet(struct swaps_run *r, struct swaps_seen *sum)
 {
     ns_t until = clock_now_ns() + QUIET_NS;
-    struct swaps_seen from, to, twin_from, twin_to;
+    struct swaps_seen from, to;
+    struct twin_seen twin_from, twin_to;
 
     swaps_eye_look(r->eye, &from);
-    swaps_twin_look(r->twin, &twin_from);
+    twin_look(r->twin, &twin_from);
     while (clock_now_ns() < until && !interrupted) {
         (void)swaps_ready(r);
         keep_running(r);
         clock_sleep_until(clock_now_ns() + NS_PER_S);
     }
     swaps_eye_look(r->eye, &to);
-    swaps_twin_look(r->twin, &twin_to);
+    twin_look(r->twin, &twin_to);
     add(sum, &from, &to);
-    add(&r->twin_without, &twin_from, &twin_to);
+    twin_add(&r->twin_without, &twin_from, &twin_to);
 }
 
 // Of 15 steps ten are good, four bad, and one is trouble.
@@ -114,18 +115,19 @@ static void step(struct swaps_run *r)
 static void busy(struct swaps_run *r, struct swaps_seen *sum, int swaps)
 {
     ns_t until = clock_now_ns() + BUSY_NS;
-    struct swaps_seen from, to, twin_from, twin_to;
+    struct swaps_seen from, to;
+    struct twin_seen twin_from, twin_to;
 
     swaps_eye_look(r->eye, &from);
-    swaps_twin_look(r->twin, &twin_from);
+    twin_look(r->twin, &twin_from);
     while (clock_now_ns() < until && r->done < swaps && !interrupted) {
         keep_running(r);
         step(r);
     }
     swaps_eye_look(r->eye, &to);
-    swaps_twin_look(r->twin, &twin_to);
+    twin_look(r->twin, &twin_to);
     add(sum, &from, &to);
-    add(&r->twin_with, &twin_from, &twin_to);
+    twin_add(&r->twin_with, &twin_from, &twin_to);
     printf("%d swaps done, %d refused, %d commands beyond a limit, %d failures\n",
            r->done, r->refused, (int)to.broken, r->failures);
     fflush(stdout);
@@ -176,14 +178,14 @@ static int main_part(struct swaps_run *r, const struct options *o)
     before[0] = swaps_world_counted(&r->world, "actd-loop");
     before[1] = swaps_world_counted(&r->world, "actd-infer");
     before[2] = swaps_world_counted(&r->world, "actd-pool");
-    if (swaps_twin_start(&r->twin, granted) != 0)
+    if (twin_start(&r->twin, SWAPS_HZ, granted) != 0)
         return -EAGAIN;
     printf("the loop's twin: %s\n", granted);
     while (r->done < o->swaps && !interrupted && r->failures < 50) {
         quiet(r, &without);
         busy(r, &with, o->swaps);
     }
-    swaps_twin_stop(r->twin);
+    twin_stop(r->twin);
     r->twin = NULL;
     swaps_judge(r, &without, &with, before);
     end(r);

@@ -107,14 +107,6 @@ void swaps_eye_close(struct swaps_eye *e);
 void swaps_eye_look(struct swaps_eye *e, struct swaps_seen *out);
 // Ticks without a command among `tick` and its neighbours, one before and two after.
 int swaps_eye_missed(struct swaps_eye *e, uint64_t tick);
-// ---- the loop's twin -------------------------------------------------------------------------
-struct swaps_twin;
-// granted: what the kernel gave it. 0 or -errno.
-int swaps_twin_start(struct swaps_twin **out, char granted[64]);
-void swaps_twin_stop(struct swaps_twin *t); // NULL is fine
-// ticks, skipped, gaps, late_ms and late_period of it; NULL: all 0.
-void swaps_twin_look(const struct swaps_twin *t, struct swaps_seen *out);
-
 struct swaps_seen swaps_between(const struct swaps_seen *from,
                                 const struct swaps_seen *to);
 

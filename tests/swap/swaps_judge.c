@@ -50,15 +50,15 @@ static void say_turns(const char *what, const struct swaps_seen *s)
     printf("\n");
 }
 
-// How many more of b than a in the same number of ticks, and the standard deviation of that. Gaps
-// come one by one, skipped ticks in bursts: gaps are compared.
-static double beyond(const struct swaps_seen *a, const struct swaps_seen *b,
-                     double *sigma)
+static void say_twin(const char *what, const struct twin_seen *t)
 {
-    double ratio = a->ticks ? (double)b->ticks / (double)a->ticks : 0;
+    struct swaps_seen s = {.ticks = t->ticks,
+                           .skipped = t->skipped,
+                           .gaps = t->gaps,
+                           .late_ms = t->late_ms,
+                           .late_period = t->late_period};
 
-    *sigma = sqrt((double)b->gaps + (double)a->gaps * ratio * ratio);
-    return (double)b->gaps - (double)a->gaps * ratio;
+    say_turns(what, &s);
 }
 
 // Swaps are work, and this machine may lose deadlines of any thread when there is work: so the
@@ -67,16 +67,18 @@ static double beyond(const struct swaps_seen *a, const struct swaps_seen *b,
 static void judge_turns(struct swaps_run *r, const struct swaps_seen *without,
                         const struct swaps_seen *with)
 {
-    double sigma, more = beyond(without, with, &sigma);
+    const struct twin_seen *twin = &r->twin_with;
+    double sigma, more = twin_beyond(without->gaps, without->ticks, with->gaps,
+                                     with->ticks, &sigma);
 
     printf("ticks\n");
     say_turns("without", without);
     say_turns("with", with);
-    say_turns("twin, w/o", &r->twin_without);
-    say_turns("twin, with", &r->twin_with);
+    say_twin("twin, w/o", &r->twin_without);
+    say_twin("twin, with", twin);
     printf("  gaps beyond those without swaps: %.1f (standard deviation %.1f)", more,
            sigma);
-    more = beyond(&r->twin_with, with, &sigma);
+    more = twin_beyond(twin->gaps, twin->ticks, with->gaps, with->ticks, &sigma);
     printf("; beyond its twin's: %.1f (%.1f); ticks missed around %d commits: %d\n", more,
            sigma, r->done, r->missed_at_commit);
     if (more > 3 * fmax(sigma, 1))

@@ -4,6 +4,7 @@
 #define SWAPS_RUN_H
 
 #include "tests/swap/swaps.h"
+#include "tests/twin.h"
 
 #define SWAPS_MAX 100000
 
@@ -14,8 +15,8 @@ struct swaps_times { // of one swap that was done, ms
 struct swaps_run {
     struct swaps_world world;
     struct swaps_eye *eye;
-    struct swaps_twin *twin;
-    struct swaps_seen twin_without, twin_with; // in the same turns
+    struct twin *twin;
+    struct twin_seen twin_without, twin_with; // in the same turns
     struct swaps_client a, b;
     uint64_t random;
     int current; // the good one in use

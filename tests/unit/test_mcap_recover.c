@@ -8,6 +8,17 @@
 
 static struct files_log f;
 
+// The library's fsync, with the disk behind it: from the byte `bad_at` on, one is another. -1 = none.
+static off_t bad_at = -1;
+int fsync(int fd)
+{
+    struct stat st;
+
+    if (bad_at >= 0 && fstat(fd, &st) == 0 && bad_at < st.st_size)
+        assert_int_equal(pwrite(fd, "?", 1, bad_at), 1);
+    return 0;
+}
+
 static void build(uint32_t seed, int chunks, int each, enum mcap_compression c)
 {
     mcap_bytes_free(&f.bytes);
@@ -295,6 +306,35 @@ static void names(void **state)
     assert_int_equal(files_in_directory(), n + 1);
 }
 
+// What does not read back is no success, and takes no name, wherever it is wrong.
+static void a_disk_that_lies(void **state)
+{
+    const char *to = files_path("lies.mcap");
+    struct mcap_error err;
+    struct mcap_recovery r;
+    static bool got[2000];
+    struct stat st;
+    int n;
+
+    (void)state;
+    build(13, 3, 10, MCAP_ZSTD);
+    const char *from = files_write("truth.mcap.part", f.bytes.data, f.chunk[2]);
+    assert_int_equal(mcap_recover(from, to, NULL, &r, &err), 0);
+    assert_int_equal(saved(to, got), 30);
+    assert_int_equal(stat(to, &st), 0);
+    assert_int_equal(unlink(to), 0);
+    n = files_in_directory();
+    for (bad_at = 0; bad_at < st.st_size; bad_at += 37) {
+        int rc = mcap_recover(from, to, NULL, &r, &err);
+
+        assert_true(rc < 0);
+        assert_int_equal(access(to, F_OK), -1);
+        assert_int_equal(files_in_directory(), n);
+    }
+    bad_at = -1;
+    assert_int_equal(mcap_recover(from, to, NULL, &r, &err), 0);
+}
+
 // A file that is nothing but beginnings of chunks, each of which would take 64 MiB to refuse.
 static void beginnings_only(void **state)
 {
@@ -338,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_length_too_long),
         cmocka_unit_test(loose_messages),
         cmocka_unit_test(names),
+        cmocka_unit_test(a_disk_that_lies),
         cmocka_unit_test(beginnings_only),
     };
     return cmocka_run_group_tests_name("mcap_recover", tests, NULL, clean);

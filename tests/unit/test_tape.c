@@ -73,7 +73,6 @@ static void without_a_tape(void **state)
     assert_false(tape_command(NULL, 0, "abc", 3));
     assert_false(tape_chunk(NULL, &c, &(float){0}));
     assert_false(tape_event(NULL, 0, TAPE_LEVEL_INFO, "actd", "x"));
-    assert_false(tape_seat(NULL, &(struct tape_seat){0}, ""));
     assert_false(tape_loop_state_due(NULL, 0));
     assert_false(tape_bus_state_due(NULL));
     tape_free(NULL);
@@ -186,7 +185,6 @@ static void commands_chunks_words(void **state)
     (void)state;
     struct tape *t = small_tape(true);
     struct tape_chunk c;
-    static struct tape_seat seat;
     const float row[6] = {1, 2, 3, 4, 5, 6};
     const struct tape_chunk *back;
     const struct tape_event *e;
@@ -210,14 +208,6 @@ static void commands_chunks_words(void **state)
     assert_string_equal(e->name, "a name that is ");
     assert_memory_equal(e + 1, "words", 5);
     tape_release(t, TAPE_EVENTS);
-
-    memset(&seat, 0, sizeof seat);
-    seat.generation = 4;
-    seat.since_ns = 8;
-    assert_true(tape_seat(t, &seat, "a: b\n"));
-    const struct tape_seat *s = next(t, TAPE_EVENTS, TAPE_SEAT, 8, sizeof seat + 5);
-    assert_memory_equal(s, &seat, sizeof seat);
-    assert_memory_equal(s + 1, "a: b\n", 5);
     tape_free(t);
 }
 
@@ -252,6 +242,46 @@ static void what_does_not_fit(void **state)
         (void)tape_event(t, 0, TAPE_LEVEL_INFO, "actd", words);
     assert_true(tape_lost(t, TAPE_EVENTS) > 10 && tape_lost(t, TAPE_EVENTS) < 20);
     assert_int_equal(tape_lost(t, TAPE_TICKS), 0);
+    tape_free(t);
+}
+
+// However much room there is for them: as soon as half of that for ticks, or for the bus, is taken.
+static void frames_go_first(void **state)
+{
+    (void)state;
+    static struct tick_record r;
+    static unsigned char much[1000];
+    struct tape *t = small_tape(true);
+    struct tape_input in = input(1);
+    uint64_t half;
+
+    r.joints = 6;
+    for (int c = 0; c < 2; c++) {
+        enum tape_class other = c == 0 ? TAPE_TICKS : TAPE_BUS;
+
+        half = t->spool[other].capacity / 2;
+        while (spool_waiting(&t->spool[other]) <= half) {
+            tape_input(t, &in, "x", 1);
+            assert_true(in.kept);
+            tape_release(t, TAPE_FRAMES);
+            tape_release(t, TAPE_BUS);
+            assert_true(other == TAPE_TICKS ? tape_tick(t, &r)
+                                            : tape_command(t, 0, much, sizeof much));
+        }
+        tape_input(t, &in, "x", 1);
+        assert_false(in.kept);
+        assert_int_equal(tape_lost(t, TAPE_FRAMES), c + 1);
+        assert_int_equal(tape_lost(t, other), 0);
+        assert_null(tape_peek(t, TAPE_FRAMES));
+        while (tape_peek(t, other))
+            tape_release(t, other);
+        while (tape_peek(t, TAPE_BUS))
+            tape_release(t, TAPE_BUS);
+        tape_input(t, &in, "x", 1);
+        assert_true(in.kept);
+        tape_release(t, TAPE_FRAMES);
+        tape_release(t, TAPE_BUS);
+    }
     tape_free(t);
 }
 
@@ -364,6 +394,7 @@ int main(void)
         cmocka_unit_test(frames),
         cmocka_unit_test(commands_chunks_words),
         cmocka_unit_test(what_does_not_fit),
+        cmocka_unit_test(frames_go_first),
         cmocka_unit_test(many_speak),
         cmocka_unit_test(states_when_asked_for),
         cmocka_unit_test(default_sizes),
