@@ -200,20 +200,23 @@ static void newest_run(struct logbook *b, const char *dir)
     if (runs < 2)
         return;
     snprintf(id, sizeof id, "%s", newest);
-    b->damage.text[0] = 0;
     for (int i = 0; i < b->n; i++) {
-        if (strcmp(run_of(b, i), id) != 0) {
-            free_file(&b->file[i]);
+        struct logbook_file f = b->file[i];
+        if (strcmp(run_of(b, i), id) != 0)
             continue;
-        }
-        b->file[kept++] = b->file[i];
+        b->file[i] = b->file[kept];
+        b->file[kept++] = f;
+    }
+    fprintf(
+        stderr,
+        "%s holds %d runs; this is the newest, from %s on. For another name its files.\n",
+        dir, runs, b->file[0].path);
+    while (b->n > kept)
+        free_file(&b->file[--b->n]);
+    b->damage.text[0] = 0;
+    for (int i = 0; i < kept; i++)
         if (!mcap_whole(b->file[i].reader, &text))
             logbook_note(b, b->file[i].path, text);
-    }
-    b->n = kept;
-    fprintf(stderr,
-            "%s holds %d runs; this is the newest, from %s on. For another name its files.\n",
-            dir, runs, b->file[0].path);
 }
 
 static int one_run(struct logbook *b, struct mcap_error *err)

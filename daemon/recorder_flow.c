@@ -15,7 +15,7 @@
 bool recorder_live(const struct recorder *r)
 {
     return atomic_load(&r->by_hand) || r->cfg.mode == RECORDER_ALWAYS ||
-           (r->cfg.mode == RECORDER_TRIGGER && r->now_ns < r->live_until_ns);
+           (r->cfg.mode == RECORDER_TRIGGER && (r->now_ns < r->live_until_ns || r->owed));
 }
 
 // ---- end ---------------------------------------------------------------------------------------
@@ -159,6 +159,7 @@ static bool have_file(struct recorder *r)
     put_beginning(r);
     if (r->file.writer == NULL)
         return false;
+    r->owed = false;
     r->c.files++;
     tape_ask_states(r->tape);
     r->state_asked_ns = r->now_ns;
@@ -202,8 +203,15 @@ void recorder_chunk_out(struct recorder *r, struct mcap_chunk *c)
         split_if_due(r);
         return;
     }
+    // Past after_s, and no disk yet for what led to the fault: that is not to make room for more.
+    if (r->owed && r->now_ns >= r->live_until_ns + RECORDER_CHUNK_NS &&
+        !atomic_load(&r->by_hand)) {
+        mcap_chunk_free(c);
+        return;
+    }
     if (r->cfg.mode == RECORDER_TRIGGER) {
         keep(r, c, live);
+        r->owed |= live;
         return;
     }
     if (live)
@@ -215,7 +223,11 @@ void recorder_chunk_out(struct recorder *r, struct mcap_chunk *c)
 
 static void trigger(struct recorder *r, ns_t at_ns)
 {
-    if (r->cfg.mode == RECORDER_TRIGGER && at_ns + r->cfg.after_ns > r->live_until_ns)
+    if (r->cfg.mode != RECORDER_TRIGGER)
+        return;
+    // Seen late, or with an after_s of 0, it is to be written all the same.
+    r->owed |= r->file.writer == NULL;
+    if (at_ns + r->cfg.after_ns > r->live_until_ns)
         r->live_until_ns = at_ns + r->cfg.after_ns;
 }
 

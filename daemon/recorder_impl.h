@@ -66,6 +66,7 @@ struct recorder {
     size_t scratch_size;
     ns_t now_ns;        // of this turn
     ns_t live_until_ns; // trigger mode
+    bool owed; // likewise: what is in memory is to be in a file, and is in none yet
     ns_t state_asked_ns, room_seen_ns;
     struct recorder_losses in_file; // messages of the open file: lost with it
     uint64_t room_kept;

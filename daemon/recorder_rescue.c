@@ -44,17 +44,35 @@ static bool is_whole(const char *path)
     return whole;
 }
 
-// By way of another name: the recovery makes a .part of its own.
+// Of recoveries that were killed, as large as what they recovered: NAME-recovered.mcap.XXXXXX. Whoever
+// holds the lock on the .part is the only one to recover it.
+static void drop_unfinished(const struct job *j)
+{
+    int fd = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    size_t n = strlen(j->saved);
+    struct dirent *e;
+
+    while (d != NULL && (e = readdir(d)) != NULL)
+        if (strncmp(e->d_name, j->saved, n) == 0 && e->d_name[n] == '.' &&
+            strlen(e->d_name + n) == sizeof ".XXXXXX" - 1)
+            (void)unlinkat(j->dir, e->d_name, 0);
+    if (d != NULL)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+}
+
+// By way of another name, which the recovery writes by way of another still.
 static int save(const struct job *j, const char *from)
 {
-    char to[4096], saved_part[RECORDER_NAME + 8];
+    char to[4096];
     struct mcap_recovery done = {0};
     struct mcap_error err = {""};
     int rc;
 
     snprintf(to, sizeof to, "%s/%s", j->directory, j->saved);
-    snprintf(saved_part, sizeof saved_part, "%s" RECORDER_PART, j->saved);
-    (void)unlinkat(j->dir, saved_part, 0); // of a recovery that was killed
+    drop_unfinished(j);
     rc = mcap_recover(from, to, NULL, &done, &err);
     if (rc < 0) {
         log_line(LOG_WARN, "%s is left from an earlier run and can not be recovered: %s",

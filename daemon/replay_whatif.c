@@ -97,7 +97,9 @@ void whatif_print(const struct whatif *w, const char *const *names, FILE *f)
     fprintf(
         f,
         "\nDifferences in rad (m), over %llu ticks. Open loop: what was measured stays as it "
-        "was recorded,\nso the arm does not go where these commands would have led it.\n",
+        "was recorded,\nso the arm does not go where these commands would have led it. Target: "
+        "what the chunks\nwant; command: what the limits leave of it. Limited: ticks in which a "
+        "limit acted, then\nand now; seams: jumps of the target where a chunk came into view.\n",
         (unsigned long long)w->ticks);
     if (w->apart > 0)
         fprintf(

@@ -56,6 +56,19 @@ int act_main(struct ctl *c)
     return ask_and_tell(c, &q);
 }
 
+#define TEXT_MOST 1023 // bytes: what the daemon takes
+
+// The daemon would take it for a client that does not know the protocol.
+static bool one_line(const char *s)
+{
+    if (strlen(s) > TEXT_MOST)
+        return false;
+    for (const unsigned char *p = (const unsigned char *)s; *p; p++)
+        if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+            return false;
+    return true;
+}
+
 // What a person wrote goes as it is, or not at all.
 static int send_text(struct ctl *c, Actd__V1__Verb verb, char *text)
 {
@@ -65,6 +78,10 @@ static int send_text(struct ctl *c, Actd__V1__Verb verb, char *text)
 
     if (!valid || strcmp(valid, text) != 0)
         status = ctl_fail(c, CTL_USAGE, "the text is not UTF-8");
+    else if (!one_line(text))
+        status = ctl_fail(c, CTL_USAGE,
+                          "the text must be one line of at most 1023 bytes, without "
+                          "control characters");
     else {
         q.text = text;
         status = ask_and_tell(c, &q);

@@ -38,7 +38,7 @@ def words():
         ok("instruct sends the text", d.asked[0].verb == pb.VERB_INSTRUCT and d.asked[0].text == 'put "it" down'
            and r.rc == 1 and "act takes no instructions" in r.err, r)
         r = run("--socket", d.path, "instruct", "x" * 5000)
-        ok("a text that does not fit is a usage error", r.rc == 64 and "4096" in r.err, r)
+        ok("a text that does not fit is a usage error", r.rc == 64 and "1023" in r.err, r)
         r = run("--socket", d.path, "instruct", b"\xff\xfe")
         ok("a text that is no UTF-8 too", r.rc == 64 and len(d.asked) == 1, r)
         for w in ("start", "stop"):
@@ -47,7 +47,8 @@ def words():
         run("--socket", d.path, "record", "mark", "the cup slipped: 3 \u00b0")
         ok("record mark", d.asked[-1].verb == pb.VERB_RECORD_MARK and d.asked[-1].text == "the cup slipped: 3 \u00b0")
         n = len(d.asked)
-        for words in (["on"], ["mark"], ["mark", ""], ["start", "x"], ["stop", "x"], ["mark", b"\xff"]):
+        for words in (["on"], ["mark"], ["mark", ""], ["start", "x"], ["stop", "x"], ["mark", b"\xff"], ["mark", "a\nb"], ["mark", "\x1b[2J"],
+                      ["mark", "\u0085"], ["mark", "x" * 1024]):
             r = run("--socket", d.path, "record", *words)
             ok(f"record {words}", r.rc == 64 and r.err and len(d.asked) == n, r)
     with Daemon(always(reply(text="marked: x"))) as d:

@@ -229,7 +229,14 @@ static void parts_of_the_killed_become_whole(void **state)
     make_file(w.dir, "arm-20200101T000000Z-0003.mcap.part", 0);
     make_file(w.dir, "arm-20200101T000000Z-0004.mcap.part", 3); // nothing of a log in it
     make_file(w.dir, "brm-20200101T000000Z-0001.mcap.part", 1);
+    // Of a recovery that was killed; and what only looks like it.
+    make_file(w.dir, "arm-20200101T000000Z-0001-recovered.mcap.aB3dEf", 1);
+    make_file(w.dir, "arm-20200101T000000Z-0001-recovered.mcap.mine", 1);
+    make_file(w.dir, "arm-20200101T000000Z-0009-recovered.mcap.aB3dEf", 1);
     assert_int_equal(recorder_rescue_now(w.dir, "arm"), 3);
+    assert_false(there(w.dir, "arm-20200101T000000Z-0001-recovered.mcap.aB3dEf"));
+    assert_true(there(w.dir, "arm-20200101T000000Z-0001-recovered.mcap.mine"));
+    assert_true(there(w.dir, "arm-20200101T000000Z-0009-recovered.mcap.aB3dEf"));
     assert_true(there(w.dir, "arm-20200101T000000Z-0001.mcap"));
     assert_true(there(w.dir, "arm-20200101T000000Z-0002-fault.mcap"));
     assert_false(there(w.dir, "arm-20200101T000000Z-0003.mcap.part"));

@@ -186,6 +186,61 @@ static void memory_waits_for_a_disk_that_fails(void **state)
     world_end(&w);
 }
 
+// Longer than after_s: what led to the fault is written when the disk works again, and has not made
+// room for what came since.
+static void memory_waits_longer_than_it_records(void **state)
+{
+    struct recorder_counts c;
+    struct world w;
+    struct found f;
+    uint64_t at;
+
+    (void)state;
+    trigger_world(&w);
+    w.cfg.memory_bytes = 8u << 20;
+    world_start(&w, NULL);
+    world_run(&w, 6, 0);
+    at = w.ticks;
+    w.bad.open_rc = -EIO;
+    recorder_fault(w.r, REASON_ESTOP, w.now);
+    world_run(&w, 100, 50);
+    recorder_counts(w.r, &c);
+    assert_true(c.held_bytes <= 8u << 20);
+    w.bad.open_rc = 0;
+    world_run(&w, 40, 0);
+    recorder_counts(w.r, &c);
+    assert_false(c.recording);
+    assert_int_equal(c.lost_messages, 0);
+    assert_int_equal(world_read_all(&w, &f), 1);
+    assert_int_equal(world_count(w.dir, "-fault.mcap"), 1);
+    assert_in_range(f.first_tick, at - 1000, at - 700);
+    assert_int_equal(f.events, 2); // the fault, and what was wrong with the disk
+    world_end(&w);
+}
+
+// Nothing after it was asked for, or it is seen when that is over: it is written all the same.
+static void a_fault_that_is_seen_late_is_written(void **state)
+{
+    struct world w;
+    struct found f;
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        trigger_world(&w);
+        w.cfg.after_ns = late ? 2 * NS_PER_S : 0;
+        world_start(&w, NULL);
+        world_run(&w, 6, 0);
+        recorder_fault(w.r, REASON_ESTOP, late ? w.now - 3 * NS_PER_S : w.now);
+        world_run(&w, 3, 0);
+        assert_int_equal(world_read_all(&w, &f), 1);
+        assert_int_equal(world_count(w.dir, "-fault.mcap"), 1);
+        assert_false(f.gap);
+        assert_in_range(f.last_tick, 1200, 1210);
+        assert_int_equal(f.events, 1);
+        world_end(&w);
+    }
+}
+
 // It never does: what does not fit into memory, and what is left at the end, is counted.
 static void memory_that_waits_in_vain_is_counted(void **state)
 {
@@ -302,6 +357,8 @@ int main(void)
         cmocka_unit_test(a_mark_is_a_trigger_but_no_fault),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(memory_waits_for_a_disk_that_fails),
+        cmocka_unit_test(memory_waits_longer_than_it_records),
+        cmocka_unit_test(a_fault_that_is_seen_late_is_written),
         cmocka_unit_test(memory_that_waits_in_vain_is_counted),
         cmocka_unit_test(a_fault_at_the_very_end_is_written),
         cmocka_unit_test(in_always_mode_a_fault_names_its_segment),
