@@ -200,7 +200,7 @@ $(BUILD)/tests/fault/property $(BUILD)/tests/fault/hygiene: $(BUILD)/tests/fault
 coverage: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## 100 % of lines and branches of the safety files, or fail
 	@tests/coverage/run --build $(BUILD)
 MUTATION_ARGS ?=
-mutation: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## at least 95 % of small wrong changes noticed; MUTATION_ARGS="--sample 120"
+mutation: $(BUILD)/libactd.a $(BUILD)/libpolicy.a ## at least 95 % of small wrong changes noticed; MUTATION_ARGS="--sample 100"
 	@tests/mutation/run --build $(BUILD) $(MUTATION_ARGS)
 
 PYTHON ?= python3
@@ -285,13 +285,13 @@ ci-rest:
 	$(MAKE) test SAN=1
 	$(MAKE) lint
 	$(MAKE) coverage
-	$(MAKE) mutation MUTATION_ARGS="--sample 120"
+	$(MAKE) mutation MUTATION_ARGS="--sample 100"
 	$(MAKE) fault
 	$(MAKE) replay
 	$(MAKE) swap SWAPS=40 SWAP_FULL=2 SWAP_NEED_S=8
 	$(MAKE) check-units
 	$(MAKE) test-systemd ALLOW_SKIP=$(ALLOW_SKIP)
-	$(MAKE) fuzz FUZZ_SECONDS=30
+	$(MAKE) fuzz FUZZ_SECONDS=15
 	$(MAKE) demo
 
 clean:

@@ -38,7 +38,7 @@ struct cat {
     double from, to;
     bool has_to;
     uint64_t limit, printed; // limit 0 = none
-    bool damaged, met; // met: some topic is wanted
+    bool damaged, met;       // met: some topic is wanted
     struct log_types *
         *types; // of the file in hand, by place of the schema; NULL: none of it
     int n_types;

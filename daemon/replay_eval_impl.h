@@ -95,7 +95,7 @@ void eval_free(struct eval *e);
 void eval_print(const struct eval *e, FILE *f);     // replay_eval_print.c
 int eval_print_json(const struct eval *e, FILE *f); // 0 or -ENOMEM
 int eval_write_page(struct eval *e, const char *path, struct config_error *err);
-double eval_mean(const struct eval_sum *s); // 0 when there are none
+double eval_mean(const struct eval_sum *s);  // 0 when there are none
 const char *eval_unit(const struct eval *e); // one for all joints, or ""
 
 #endif
