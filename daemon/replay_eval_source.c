@@ -43,21 +43,32 @@ static const struct tape_input *find_input(const struct eval_source *s, int stre
     return NULL;
 }
 
+// A log may lie. With times before 2116 nothing that is reckoned from them overflows.
+static bool believable(uint64_t wall_ns)
+{
+    return wall_ns < 1ull << 62;
+}
+
 // Capture time of the message of this stream and log time, as a log time. 0: it was not used. Records
 // are in the order in which messages were judged, which is not quite that of their times.
 static int64_t capture_of(struct eval_source *s, int stream, const struct mcap_message *m)
 {
-    int64_t base = logbook_base_ns(s->e->book), at = (int64_t)m->log_ns - base;
+    int64_t base = logbook_base_ns(s->e->book),
+            at = (int64_t)(m->log_ns - (uint64_t)base);
     struct eval_track *t = &s->track[TRACK_INPUT];
     if (!s->inputs)
-        return (int64_t)(m->publish_ns > 0 ? m->publish_ns : m->log_ns);
+        return (int64_t)(m->publish_ns > 0 && believable(m->publish_ns) ? m->publish_ns
+                                                                        : m->log_ns);
     const struct tape_input *in = find_input(s, stream, at, EVAL_INPUTS);
     while (!in && t->there && t->m.log_ns <= m->log_ns + EVAL_DISORDER_NS) {
         take_input(s, &t->m);
         advance(s, t);
         in = find_input(s, stream, at, 1);
     }
-    return in && in->outcome == TAPE_ACCEPTED ? in->capture_ns + base : 0;
+    if (!in || in->outcome != TAPE_ACCEPTED)
+        return 0;
+    uint64_t capture = (uint64_t)in->capture_ns + (uint64_t)base;
+    return believable(capture) ? (int64_t)capture : 0;
 }
 
 // ---- joints and actions ----------------------------------------------------------------------
@@ -174,8 +185,12 @@ static int walk(struct eval_source *s)
                 best = i;
         if (best < 0)
             break;
-        rc = eval_observe_due(s, (int64_t)s->track[best].m.log_ns - 1);
-        rc = rc ? rc : take(s, best, &s->track[best].m);
+        if (believable(s->track[best].m.log_ns)) {
+            rc = eval_observe_due(s, (int64_t)s->track[best].m.log_ns - 1);
+            rc = rc ? rc : take(s, best, &s->track[best].m);
+        } else {
+            s->e->damaged++;
+        }
         advance(s, &s->track[best]);
     }
     return rc ? rc : eval_observe_due(s, INT64_MAX);
