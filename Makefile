@@ -267,13 +267,14 @@ $(BUILD)/fuzz/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_O)
 	$(call say,FUZZ,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_O) $(LIBS_CORE)
-fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30)
-	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/corpus/$$n; \
-		echo "$$n for $(FUZZ_SECONDS) s"; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+FUZZ_JOBS ?= 2
+fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30), FUZZ_JOBS (2) at a time
+	@printf '%s\n' $(FUZZERS) | xargs -P$(FUZZ_JOBS) -I{} sh -c 'n=$$(basename {}); \
+		mkdir -p $(BUILD)/corpus/$$n; \
+		{} -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 		-print_final_stats=1 $(BUILD)/corpus/$$n $$(ls -d tests/fuzz/corpus/$$n 2>/dev/null) \
-		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 1; }; \
-		grep -E 'number_of_executed' $(BUILD)/corpus/$$n.log; done
+		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 255; }; \
+		echo "$$n for $(FUZZ_SECONDS) s: $$(grep number_of_executed $(BUILD)/corpus/$$n.log)"'
 
 ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, fault, replay, systemd, fuzz, demo
 	$(MAKE) test
@@ -291,7 +292,7 @@ ci-rest:
 	$(MAKE) swap SWAPS=40 SWAP_FULL=2 SWAP_NEED_S=8
 	$(MAKE) check-units
 	$(MAKE) test-systemd ALLOW_SKIP=$(ALLOW_SKIP)
-	$(MAKE) fuzz FUZZ_SECONDS=15
+	$(MAKE) fuzz FUZZ_SECONDS=30
 	$(MAKE) demo
 
 clean:
