@@ -29,6 +29,7 @@ ok() { # ok NAME COMMAND…: one test
 background() { # background LOG COMMAND…: sets $pid
     local log=$1
     shift
+    : >"$log" # here, or what the one before said may be taken for its words
     "$@" >"$log" 2>&1 </dev/null &
     pid=$!
     pids+=("$pid")

@@ -6,7 +6,7 @@ driver_quoted() {
 targets_exist() {
     local t
     for t in $(grep -oE '`make [a-z0-9-]+' README.md | awk '{print $2}' | sort -u); do
-        grep -qhE "^$t:" Makefile systemd/rules.mk tests/swap/rules.mk || { echo "# no target $t"; return 1; }
+        grep -qhE "^$t:" Makefile systemd/rules.mk tests/*/rules.mk || { echo "# no target $t"; return 1; }
     done
 }
 files_exist() {
