@@ -151,7 +151,8 @@ static void say_result(const struct publish_result *r)
         (int)(PUBLISH_LATE_NS / NS_PER_MS), (double)s.p50_ns / 1e6,
         (double)s.p99_ns / 1e6, (double)s.max_ns / 1e6);
     if (s.p99_ns > 5 * PUBLISH_LATE_NS) // a daemon calls the streams stale
-        printf("this PC is busy: as root `chrt -f 10 actd replay publish ...` keeps time\n");
+        printf(
+            "this PC is busy: as root `chrt -f 10 actd replay publish ...` keeps time\n");
     if (r->listening < r->streams)
         printf(
             "only %d of %d endpoints had a listener when it began: is the daemon running "

@@ -136,7 +136,8 @@ struct tape_sizes {
 #define TAPE_DEFAULT_EVENTS (1u << 20)
 #define TAPE_DEFAULT_CHUNKS (8u << 20)
 #define TAPE_DEFAULT_BUS    (16u << 20)
-#define TAPE_DEFAULT_TICKS  (64u << 20) // twice as long as BUS lasts: ticks are given up last
+#define TAPE_DEFAULT_TICKS \
+    (64u << 20) // twice as long as BUS lasts: ticks are given up last
 
 // plain, tape_init.c. Off; no page is touched. 0 or -ENOMEM.
 int tape_new(struct tape **out, const struct tape_sizes *sizes);
