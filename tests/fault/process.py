@@ -24,7 +24,8 @@ import process_peers  # noqa: F401
 import process_limits  # noqa: F401
 import process_files  # noqa: F401
 
-TRIES = 3  # a busy machine keeps the simulated robot waiting, which is a fault of its own
+TRIES = 6  # a busy machine keeps the simulated robot waiting, which is a fault of its own; and of a
+#            process held back as a whole either the loop or the bus is kept waiting first
 
 
 def attempt(build, function, environment):
