@@ -41,7 +41,8 @@ static void check_values(const struct control_request *r)
          strcmp(r->name, "..") != 0);
     for (const char *p = r->name; *p; p++)
         must(*p >= ' ' && *p <= '~');
-    must((r->verb == ACTD__V1__VERB__VERB_INSTRUCT) == (r->text[0] != '\0'));
+    must((r->verb == ACTD__V1__VERB__VERB_INSTRUCT ||
+          r->verb == ACTD__V1__VERB__VERB_RECORD_MARK) == (r->text[0] != '\0'));
     for (const char *p = r->text; *p; p++)
         must((unsigned char)*p >= ' ' && *p != 0x7f);
     must(swaps || back || (!r->force && r->allow == 0));
