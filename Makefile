@@ -93,6 +93,16 @@ $(BUILD)/%.o: %.c | $(GEN_H)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -DACTD_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
 
+# Whoever says the version is compiled anew when it has changed.
+VERSIONED := $(shell grep -ls 'ACTD_VERSION' daemon/*.c daemon/*/*.c daemon/actctl/*.h)
+$(patsubst %.c,$(BUILD)/%.o,$(filter %.c,$(VERSIONED)) $(wildcard daemon/actctl/*.c)): $(BUILD)/version
+ifneq ($(VERSION),$(shell cat $(BUILD)/version 2>/dev/null))
+.PHONY: $(BUILD)/version
+endif
+$(BUILD)/version:
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' >$@
+
 # A recording says how the program was built.
 $(BUILD)/daemon/recorder_facts.o: CFLAGS_ALL += -DACTD_FLAGS='"$(strip $(subst ",,$(OPT) $(HARD) \
 	-ffp-contract=off $(SANFLAGS) $(CFLAGS)))"'

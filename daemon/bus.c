@@ -55,8 +55,6 @@ static void pass_on(const struct relay *r)
 
 // ---- messages in ----------------------------------------------------------------------
 
-static const char several_parts[] = "it has several parts: send each message in one";
-
 // The time of a message just received. No two of a stream have the same: in a recording they are
 // told apart by it.
 static ns_t stamp(struct stream *s)
@@ -67,24 +65,24 @@ static ns_t stamp(struct stream *s)
     return s->last_ns;
 }
 
-// One part; several parts are one message, of which only the first is counted. 1: a whole
-// message is in msg, received at *at_ns; 0: dropped; -1: nothing there.
+// One part. 1: it is a whole message, in msg, received at *at_ns; 0: it was one of several, which
+// are told and dropped; -1: nothing there.
 static int receive(struct bus *b, struct stream *s, zmq_msg_t *msg, ns_t *at_ns)
 {
     bool first = !s->inside;
+    struct codec_part part;
 
     if (zmq_msg_recv(msg, s->socket, ZMQ_DONTWAIT) < 0)
         return -1;
     s->inside = zmq_msg_more(msg);
-    if (!first)
-        return 0;
     *at_ns = stamp(s);
-    if (!s->inside)
+    if (first && !s->inside)
         return 1;
+    part = (struct codec_part){zmq_msg_data(msg), zmq_msg_size(msg), first, s->inside};
     if (s->camera)
-        camera_refuse(s->camera, CODEC_UNPARSABLE, several_parts, *at_ns);
+        camera_part(s->camera, &part, *at_ns);
     else
-        intake_refuse(b->intake, CODEC_UNPARSABLE, several_parts, *at_ns);
+        intake_part(b->intake, &part, *at_ns);
     return 0;
 }
 

@@ -16,15 +16,16 @@
 
 struct bus;
 
-// plain. Creates the runtime directory if needed (0750), takes its lock file, checks that
-// no endpoint is in use (a second bind over ipc would steal it), binds or connects
-// everything and starts the thread at FIFO `priority` (0 = do not ask). cameras
+// plain. lock_fd is that of the runtime directory (endpoint_lock) and the bus's to close from now on,
+// also when this fails. Checks that no endpoint is in use (a second bind over ipc would steal
+// it), binds or connects everything and starts the thread at FIFO `priority` (0 = do not ask). cameras
 // (cfg->n_cameras), cfg and board stay the caller's and must outlive the bus. 0 or -errno
 // with err filled: names the endpoint and the remedy. Speed limits, max_jump and the
 // declared rates are taken from cfg. All messages in, and commands out, are put on board->tape,
 // which is looked at here and never again.
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
-              struct camera *const *cameras, int priority, struct config_error *err);
+              struct camera *const *cameras, int priority, int lock_fd,
+              struct config_error *err);
 // plain. Sends the newest command that is left, joins, closes, removes its ipc files.
 // Every bus_publisher must have been closed: it waits for them. NULL is fine.
 void bus_stop(struct bus *b);

@@ -82,19 +82,21 @@ static int start_thread(struct bus *b, int priority, struct config_error *err)
 }
 
 int bus_start(struct bus **out, const struct config *cfg, struct board *board,
-              struct camera *const *cameras, int priority, struct config_error *err)
+              struct camera *const *cameras, int priority, int lock_fd,
+              struct config_error *err)
 {
     struct bus *b = calloc(1, sizeof *b);
     int r;
 
     *out = NULL;
-    if (!b)
+    if (!b) {
+        close(lock_fd);
         return endpoint_refuse(err, ENOMEM, "no memory for the bus: free some");
+    }
+    b->lock_fd = lock_fd;
     b->board = board;
     b->camera = cameras;
-    r = endpoint_lock(cfg->runtime, &b->lock_fd, err);
-    if (r == 0)
-        r = make_intake(b, cfg, err);
+    r = make_intake(b, cfg, err);
     if (r == 0)
         r = sockets_new(&b->sockets, priority, err);
     if (r == 0)
@@ -137,8 +139,7 @@ void bus_stop(struct bus *b)
     publisher_close(b->commands, LAST_MS);
     sockets_free(b->sockets);
     intake_free(b->intake);
-    if (b->lock_fd >= 0)
-        close(b->lock_fd);
+    close(b->lock_fd);
     free(b);
 }
 

@@ -51,10 +51,9 @@ bool camera_park(struct camera *c, struct codec *codec, const void *data, size_t
 // io: the bus. The local wall clock was set by by_ns (wall.h): a camera on this machine
 // follows it. The tape hears of it by intake_wall_set.
 void camera_wall_set(struct camera *c, int64_t by_ns, ns_t now);
-// io: the bus. Counts a message that was not even looked at (of several parts); text says
-// why.
-void camera_refuse(struct camera *c, enum codec_verdict why, const char *text,
-                   ns_t received_ns);
+// io: the bus. A part of a message of several: the message is refused, unread, at its first part,
+// and counted once.
+void camera_part(struct camera *c, const struct codec_part *part, ns_t received_ns);
 // io: the bus. Counts a message that came with a newer one behind it and was dropped: unread, but
 // for its type and stamp while the tape is on.
 void camera_supersede(struct camera *c, const void *data, size_t size, ns_t received_ns);

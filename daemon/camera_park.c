@@ -53,18 +53,23 @@ static enum tape_form form_of(const struct codec_frame *f)
                                                 : TAPE_UNDECODABLE;
 }
 
-void camera_refuse(struct camera *c, enum codec_verdict why, const char *text,
-                   ns_t received_ns)
+void camera_part(struct camera *c, const struct codec_part *part, ns_t received_ns)
 {
     struct tape_input told = {.at_ns = received_ns,
-                              .kind = TAPE_SEVERAL_PARTS,
+                              .kind = TAPE_PART,
                               .stream = c->stream,
                               .armed = armed(c),
-                              .outcome = TAPE_REFUSED,
-                              .verdict = (int)why};
+                              .outcome = TAPE_NONE,
+                              .form = TAPE_PARTS,
+                              .more = part->more};
 
-    refuse_for(c, why, text);
-    tape_input(c->tape, &told, NULL, 0);
+    if (part->first) {
+        told.kind = TAPE_SEVERAL_PARTS;
+        told.outcome = TAPE_REFUSED;
+        told.verdict = CODEC_UNPARSABLE;
+        refuse_for(c, CODEC_UNPARSABLE, CODEC_SEVERAL_PARTS);
+    }
+    tape_input(c->tape, &told, part->data, part->size);
 }
 
 void camera_supersede(struct camera *c, const void *data, size_t size, ns_t received_ns)

@@ -31,6 +31,14 @@ enum codec_verdict {
 #define CODEC_VERDICTS 10
 const char *codec_verdict_name(enum codec_verdict v); // any thread class
 
+// One part of a message of several, which nobody sends on purpose: all that is looked at.
+struct codec_part {
+    const void *data;
+    size_t size;
+    bool first, more; // of its message; another one follows
+};
+#define CODEC_SEVERAL_PARTS "it has several parts: send each message in one"
+
 #define CODEC_WHY_MAX 160 // bytes of a sentence about a refusal, its end included
 #define CODEC_STEP_MS 50  // by so much a sender's clock has moved: accepted, and told
 #define CODEC_JUMP_MS 500 // and by more than so much it is not believed

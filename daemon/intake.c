@@ -102,17 +102,23 @@ static void refuse(struct intake *in, const struct refusal *r, const char *text)
     row_is(in, in->in_a_row + 1);
 }
 
-void intake_refuse(struct intake *in, enum codec_verdict why, const char *text, ns_t now)
+void intake_part(struct intake *in, const struct codec_part *part, ns_t now)
 {
-    const struct refusal r = {why, REASON_JOINTS_INVALID, -1, 0};
+    static const struct refusal r = {CODEC_UNPARSABLE, REASON_JOINTS_INVALID, -1, 0};
     struct tape_input told = {.at_ns = now,
-                              .kind = TAPE_SEVERAL_PARTS,
+                              .kind = TAPE_PART,
                               .armed = atomic_load(&in->board->armed),
-                              .outcome = TAPE_REFUSED,
-                              .verdict = (int)why};
+                              .outcome = TAPE_NONE,
+                              .form = TAPE_PARTS,
+                              .more = part->more};
 
-    refuse(in, &r, text);
-    tape_input(in->board->tape, &told, NULL, 0);
+    if (part->first) {
+        told.kind = TAPE_SEVERAL_PARTS;
+        told.outcome = TAPE_REFUSED;
+        told.verdict = CODEC_UNPARSABLE;
+        refuse(in, &r, CODEC_SEVERAL_PARTS);
+    }
+    tape_input(in->board->tape, &told, part->data, part->size);
 }
 
 static void refuse_form(struct intake *in, enum codec_verdict v)

@@ -46,8 +46,9 @@ void intake_free(struct intake *in); // plain; NULL is fine
 //   out of order   older than the one before: counted, and as if it had not come
 //   accepted       all else; clock_jumps counts those whose stamp is 50 … 500 ms off
 void intake_joints(struct intake *in, const void *data, size_t size, ns_t now);
-// io. A message refused unread (several parts), received at `now`.
-void intake_refuse(struct intake *in, enum codec_verdict why, const char *text, ns_t now);
+// io. A part of a message of several, received at `now`: the message is refused, unread, at its
+// first part, and counted once.
+void intake_part(struct intake *in, const struct codec_part *part, ns_t now);
 // io. The local wall clock was set by by_ns (wall.h): a driver on this machine follows
 // it. Tells the tape, for the cameras as well: call it first.
 void intake_wall_set(struct intake *in, int64_t by_ns, ns_t now);

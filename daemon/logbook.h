@@ -31,7 +31,8 @@ const char *logbook_damage(const struct logbook *b);
 
 // The messages of one topic in the order in which they were recorded, over all files. Topics of a
 // recording: /joint_states, /command, /tick, /input, /policy/chunk, /policy/seat, /events,
-// /keyframe, /camera/NAME, /camera/NAME/raw, /undecodable/joint_states, /undecodable/NAME.
+// /keyframe, /camera/NAME, /camera/NAME/raw, /undecodable/joint_states, /undecodable/NAME,
+// /parts/joint_states, /parts/NAME.
 struct logbook_cursor;
 int logbook_cursor_new(struct logbook_cursor **out, struct logbook *b, const char *topic,
                        uint64_t from_log_ns, uint64_t to_log_ns /* 0 = to the end */);

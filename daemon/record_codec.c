@@ -236,6 +236,16 @@ size_t record_input(const struct tape_input *in, void *data, size_t capacity)
     return bytes_of(&out);
 }
 
+size_t record_part(bool more, const void *data, size_t size, void *out, size_t capacity)
+{
+    const unsigned char flag = more ? RECORD_PART_MORE : 0;
+    struct span s = {out, 0, capacity, false};
+
+    put(&s, &flag, 1);
+    put(&s, data, size);
+    return bytes_of(&s);
+}
+
 size_t record_chunk_bytes(int rows, int joints)
 {
     // 13 fields of at most 12 bytes and two tables of at most 10 bytes a camera.

@@ -6,6 +6,8 @@
 
 #include "daemon/record_codec.h"
 
+#define RECORD_PART_MORE 1
+
 // clang-format off
 #define RECORD_TICK_INPUTS(X)                                                                 \
     X(tick) X(now_ns) X(lateness_ns) X(last_work_ns) X(made_ns) X(reported_ns)                \
@@ -31,7 +33,7 @@
 
 #define RECORD_INPUT(X)                                                                       \
     X(number) X(at_ns) X(armed) X(joint_sample) X(capture_ns) X(by_ns) X(bytes) X(kept)       \
-    X(stamp_wall_ns)
+    X(stamp_wall_ns) X(more) X(check)
 
 #define RECORD_CHUNK(X)                                                                       \
     X(number) X(id) X(generation) X(anchor_ns) X(oldest_ns) X(ready_ns) X(step_ns)            \

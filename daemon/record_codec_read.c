@@ -162,10 +162,9 @@ int record_tick_read(struct tick_record *out, const void *data, size_t size)
 static bool input_good(const Actd__V1__Input *m)
 {
     return m->number > 0 && time_good(m->at_ns) && time_good(m->capture_ns) &&
-           within(m->kind, TAPE_MESSAGE, TAPE_WALL_SET) &&
-           m->stream <= POLICY_MAX_CAMERAS && m->verdict < CODEC_VERDICTS &&
-           within(m->outcome, TAPE_ACCEPTED, TAPE_NONE) &&
-           within(m->form, TAPE_UNDECODABLE, TAPE_RAW);
+           within(m->kind, TAPE_MESSAGE, TAPE_PART) && m->stream <= POLICY_MAX_CAMERAS &&
+           m->verdict < CODEC_VERDICTS && within(m->outcome, TAPE_ACCEPTED, TAPE_NONE) &&
+           within(m->form, TAPE_UNDECODABLE, TAPE_PARTS);
 }
 
 int record_input_read(struct tape_input *out, const void *data, size_t size)
@@ -188,6 +187,18 @@ int record_input_read(struct tape_input *out, const void *data, size_t size)
     out->outcome = (enum tape_outcome)m->outcome;
     out->verdict = (int)m->verdict;
     out->form = (enum tape_form)m->form;
+    return 0;
+}
+
+int record_part_read(struct codec_part *part, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+
+    if (size == 0 || bytes[0] > RECORD_PART_MORE)
+        return -EINVAL;
+    part->more = bytes[0] == RECORD_PART_MORE;
+    part->data = bytes + 1;
+    part->size = size - 1;
     return 0;
 }
 

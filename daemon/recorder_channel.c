@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/record_codec.h"
 #include "daemon/recorder_parts.h"
 #include "daemon/schema.h"
 
@@ -21,6 +22,8 @@ static const char *const schema_name[RECORDER_SCHEMAS] = {
     [COMMAND] = "actd.v1.JointCommand",
 };
 
+#define FORMS 4 // of a camera's messages
+
 static const struct {
     int topic, schema;
     const char *name;
@@ -34,7 +37,15 @@ static const struct {
     {TOPIC_KEYFRAME, NOTHING, "/keyframe"},
     {TOPIC_JOINTS, JOINTS, "/joint_states"},
     {TOPIC_JOINTS_UNDECODABLE, NOTHING, "/undecodable/joint_states"},
+    {TOPIC_JOINTS_PARTS, NOTHING, "/parts/joint_states"},
 };
+
+static bool is_parts(int topic)
+{
+    return topic == TOPIC_JOINTS_PARTS ||
+           (topic >= TOPIC_CAMERAS &&
+            topic == recorder_topic_camera((topic - TOPIC_CAMERAS) / FORMS, TAPE_PARTS));
+}
 
 static void set(struct recorder_channels *c, int topic, int schema, const char *name)
 {
@@ -43,6 +54,7 @@ static void set(struct recorder_channels *c, int topic, int schema, const char *
         .schema = (uint16_t)schema,
         .topic = name,
         .encoding = topic == TOPIC_KEYFRAME ? "actd-keyframe"
+                    : is_parts(topic)       ? RECORD_PART_ENCODING
                     : schema == NOTHING     ? ""
                                             : "protobuf",
     };
@@ -54,8 +66,10 @@ static int set_camera(struct recorder_channels *c, int camera, enum tape_form fo
     int topic = recorder_topic_camera(camera, form);
 
     if (asprintf(&c->topic[topic], "%s%s%s",
-                 form == TAPE_UNDECODABLE ? "/undecodable/" : "/camera/", name,
-                 form == TAPE_RAW ? "/raw" : "") < 0) {
+                 form == TAPE_UNDECODABLE ? "/undecodable/"
+                 : form == TAPE_PARTS     ? "/parts/"
+                                          : "/camera/",
+                 name, form == TAPE_RAW ? "/raw" : "") < 0) {
         c->topic[topic] = NULL;
         return -ENOMEM;
     }
@@ -69,10 +83,11 @@ static int set_camera(struct recorder_channels *c, int camera, enum tape_form fo
 
 int recorder_topic_camera(int camera, enum tape_form form)
 {
-    return TOPIC_CAMERAS + 3 * camera +
+    return TOPIC_CAMERAS + FORMS * camera +
            (form == TAPE_COMPRESSED ? 0
             : form == TAPE_RAW      ? 1
-                                    : 2);
+            : form == TAPE_PARTS    ? 2
+                                    : 3);
 }
 
 int recorder_channels_init(struct recorder_channels *c, const struct recorder_facts *f)
@@ -93,6 +108,7 @@ int recorder_channels_init(struct recorder_channels *c, const struct recorder_fa
         rc = set_camera(c, i, TAPE_COMPRESSED, f->camera[i]);
         rc = rc ? rc : set_camera(c, i, TAPE_RAW, f->camera[i]);
         rc = rc ? rc : set_camera(c, i, TAPE_UNDECODABLE, f->camera[i]);
+        rc = rc ? rc : set_camera(c, i, TAPE_PARTS, f->camera[i]);
     }
     return rc;
 }

@@ -37,6 +37,28 @@ static void tick(struct recorder *r, const struct tape_entry *e)
     encoded(r, TOPIC_TICK, e->at_ns, out, n);
 }
 
+// A part says in its first byte whether another one follows, as on the wire (ZMTP).
+static void part(struct recorder *r, int topic, ns_t at_ns, bool more, const void *data,
+                 size_t size)
+{
+    unsigned char *out = recorder_scratch(r, size + 1);
+    size_t n = out ? record_part(more, data, size, out, size + 1) : 0;
+
+    encoded(r, topic, at_ns, out, n);
+}
+
+static void joints(struct recorder *r, const struct tape_input *in, const void *data,
+                   size_t size)
+{
+    if (in->form == TAPE_PARTS)
+        part(r, TOPIC_JOINTS_PARTS, in->at_ns, in->more, data, size);
+    else
+        recorder_message(r, KIND_SMALL,
+                         in->form == TAPE_JOINTS ? TOPIC_JOINTS
+                                                 : TOPIC_JOINTS_UNDECODABLE,
+                         in->at_ns, in->stamp_wall_ns, data, size);
+}
+
 // The bytes of a joint state follow what became of it.
 static void input(struct recorder *r, const struct tape_entry *e)
 {
@@ -48,10 +70,7 @@ static void input(struct recorder *r, const struct tape_entry *e)
         return;
     memcpy(&in, e + 1, sizeof in);
     if (e->size > sizeof in || (in.kept && in.stream == 0))
-        recorder_message(r, KIND_SMALL,
-                         in.form == TAPE_JOINTS ? TOPIC_JOINTS : TOPIC_JOINTS_UNDECODABLE,
-                         in.at_ns, in.stamp_wall_ns,
-                         (const unsigned char *)(e + 1) + sizeof in, e->size - sizeof in);
+        joints(r, &in, (const unsigned char *)(e + 1) + sizeof in, e->size - sizeof in);
     if (in.stream > 0 && !r->cfg.frames)
         in.kept = false;
     n = record_input(&in, out, sizeof out);
@@ -61,15 +80,22 @@ static void input(struct recorder *r, const struct tape_entry *e)
 static void frame(struct recorder *r, const struct tape_entry *e)
 {
     struct tape_frame f;
+    const unsigned char *bytes;
+    int topic;
 
     if (!r->cfg.frames || e->size < sizeof f)
         return;
     memcpy(&f, e + 1, sizeof f);
     if (f.camera < 0 || f.camera >= r->cfg.facts.cameras)
         return;
-    recorder_message(r, f.form == TAPE_RAW ? KIND_RAW : KIND_JPEG,
-                     recorder_topic_camera(f.camera, f.form), e->at_ns, f.stamp_wall_ns,
-                     (const unsigned char *)(e + 1) + sizeof f, e->size - sizeof f);
+    bytes = (const unsigned char *)(e + 1) + sizeof f;
+    topic = recorder_topic_camera(f.camera, f.form);
+    if (f.form == TAPE_PARTS) {
+        part(r, topic, e->at_ns, f.more, bytes, e->size - sizeof f);
+        return;
+    }
+    recorder_message(r, f.form == TAPE_RAW ? KIND_RAW : KIND_JPEG, topic, e->at_ns,
+                     f.stamp_wall_ns, bytes, e->size - sizeof f);
 }
 
 static void chunk(struct recorder *r, const struct tape_entry *e)

@@ -33,9 +33,10 @@ enum recorder_topic {
     TOPIC_KEYFRAME,
     TOPIC_JOINTS,
     TOPIC_JOINTS_UNDECODABLE,
-    TOPIC_CAMERAS // three per camera: see recorder_topic_camera
+    TOPIC_JOINTS_PARTS,
+    TOPIC_CAMERAS // four per camera: see recorder_topic_camera
 };
-#define RECORDER_TOPICS  (TOPIC_CAMERAS + 3 * POLICY_MAX_CAMERAS)
+#define RECORDER_TOPICS  (TOPIC_CAMERAS + 4 * POLICY_MAX_CAMERAS)
 #define RECORDER_SCHEMAS 10
 
 struct recorder_channels {

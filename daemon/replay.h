@@ -44,6 +44,8 @@ struct replay_options {
 
 struct replay_difference { // the first one
     bool any;
+    bool
+        bytes_only; // only bytes of an input, which changed nothing: any other would be told instead
     uint64_t tick;     // in which, or the last one before it
     const char *stage; // "input", "chunk", "tick", "command"
     char text[400];    // what differs: field, joint, then, now

@@ -87,6 +87,7 @@ static const struct field input_fields[] = {
     IN(tape_input, at_ns, I64),        IN(tape_input, armed, BOOLEAN),
     IN(tape_input, by_ns, I64),        IN(tape_input, bytes, U64),
     IN(tape_input, number, U64),       IN(tape_input, kept, BOOLEAN),
+    IN(tape_input, more, BOOLEAN),
 };
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -246,6 +247,24 @@ bool replay_compare_input(const struct replay_robot *robot, const struct tape_in
              "input %llu of %.80s: ", (unsigned long long)then->number,
              then->stream == 0 ? "joint_states" : robot->camera[then->stream - 1].name);
     return differs(input_fields, COUNT(input_fields), then, now, 0, whose, text);
+}
+
+void replay_compare_bytes(const struct replay_robot *robot, const struct tape_input *then,
+                          const struct tape_input *now, char text[400])
+{
+    const char *whose =
+        then->stream == 0 ? "joint_states" : robot->camera[then->stream - 1].name;
+
+    if (then->check == now->check)
+        snprintf(text, 400, "input %llu of %.80s: the bytes of its record",
+                 (unsigned long long)then->number, whose);
+    else
+        snprintf(
+            text, 400,
+            "input %llu of %.80s: its bytes are not those that came (then %016llx, now "
+            "%016llx): the recording was changed",
+            (unsigned long long)then->number, whose, (unsigned long long)then->check,
+            (unsigned long long)now->check);
 }
 
 bool replay_compare_rows(const struct replay_robot *robot, const struct tape_chunk *c,

@@ -56,19 +56,31 @@ uint64_t replay_log_time(const struct replay *r, ns_t at_ns)
     return (uint64_t)at_ns + (uint64_t)r->base_ns;
 }
 
-void replay_differs(struct replay *r, enum replay_stage stage, uint64_t tick,
-                    const char *text)
+static void differs(struct replay *r, enum replay_stage stage, bool bytes_only,
+                    uint64_t tick, const char *text)
 {
     static const char *const name[] = {"input", "chunk", "tick", "command"};
     struct replay_difference *d = &r->out->first;
 
     r->out->differing[stage]++;
-    if (d->any)
+    if (d->any && (bytes_only || !d->bytes_only))
         return;
     d->any = true;
+    d->bytes_only = bytes_only;
     d->tick = tick;
     d->stage = name[stage];
     snprintf(d->text, sizeof d->text, "%s", text);
+}
+
+void replay_differs(struct replay *r, enum replay_stage stage, uint64_t tick,
+                    const char *text)
+{
+    differs(r, stage, false, tick, text);
+}
+
+void replay_differs_in_bytes(struct replay *r, uint64_t tick, const char *text)
+{
+    differs(r, REPLAY_INPUT, true, tick, text);
 }
 
 // ---- the robot -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #define REPLAY_SAMPLES   4096 // joint samples remembered: at 1 kHz a chunk may be 4 s late
 #define REPLAY_AHEAD     64   // inputs of which the order is restored
 #define REPLAY_TOLERANCE 1e-5 // rad, between two builds
+#define REPLAY_FORMS     4    // of the bytes of a camera: topics
 #define REPLAY_STREAMS   (1 + POLICY_MAX_CAMERAS)
 
 enum replay_stage { REPLAY_INPUT, REPLAY_CHUNK, REPLAY_TICK, REPLAY_COMMAND };
@@ -59,7 +60,7 @@ struct replay {
     struct outbox outbox;
 
     struct replay_feed ticks, inputs, chunks, commands, loop_states, bus_states;
-    struct replay_feed raw[REPLAY_STREAMS][3]; // the bytes of messages
+    struct replay_feed raw[REPLAY_STREAMS][REPLAY_FORMS]; // the bytes of messages
 
     // Inputs.
     struct replay_ahead *ahead;
@@ -93,6 +94,7 @@ ns_t replay_at(const struct replay *r, const struct mcap_message *m); // CLOCK_M
 uint64_t replay_log_time(const struct replay *r, ns_t at_ns);         // the way back
 void replay_differs(struct replay *r, enum replay_stage stage, uint64_t tick,
                     const char *text);
+void replay_differs_in_bytes(struct replay *r, uint64_t tick, const char *text);
 
 // ---- replay_inputs.c --------------------------------------------------------------------------
 int replay_inputs_open(struct replay *r);
@@ -128,6 +130,9 @@ bool replay_compare_tick(const struct replay_robot *robot, const struct tick_rec
                          const struct tick_record *now, double tolerance_rad,
                          char text[400]);
 bool replay_compare_input(const struct replay_robot *robot, const struct tape_input *then,
+                          const struct tape_input *now, char text[400]);
+// Nothing of an input differs but its bytes.
+void replay_compare_bytes(const struct replay_robot *robot, const struct tape_input *then,
                           const struct tape_input *now, char text[400]);
 bool replay_compare_rows(const struct replay_robot *robot, const struct tape_chunk *c,
                          const float *then, const float *now, double tolerance_rad,

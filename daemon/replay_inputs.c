@@ -12,22 +12,26 @@
 
 // ---- topics ----------------------------------------------------------------------------------
 
+// Under which topic bytes are: a joint state that is one is FORM_GOOD, too.
+enum { FORM_GOOD, FORM_UNDECODABLE, FORM_PARTS, FORM_RAW };
+
+static int forms(int stream)
+{
+    return stream == 0 ? FORM_RAW : REPLAY_FORMS;
+}
+
 static const char *topic_of(const struct replay *r, int stream, int form, char buf[160])
 {
     const char *camera = stream > 0 ? r->robot->camera[stream - 1].name : "";
 
-    if (stream == 0)
-        snprintf(buf, 160, form == 0 ? "/joint_states" : "/undecodable/joint_states");
-    else if (form < 2)
-        snprintf(buf, 160, "/camera/%s%s", camera, form == 0 ? "" : "/raw");
+    if (form == FORM_PARTS || form == FORM_UNDECODABLE)
+        snprintf(buf, 160, "/%s/%s", form == FORM_PARTS ? "parts" : "undecodable",
+                 stream == 0 ? "joint_states" : camera);
+    else if (stream == 0)
+        snprintf(buf, 160, "/joint_states");
     else
-        snprintf(buf, 160, "/undecodable/%s", camera);
+        snprintf(buf, 160, "/camera/%s%s", camera, form == FORM_RAW ? "/raw" : "");
     return buf;
-}
-
-static int forms(int stream)
-{
-    return stream == 0 ? 2 : 3;
 }
 
 int replay_inputs_open(struct replay *r)
@@ -47,7 +51,7 @@ void replay_inputs_close(struct replay *r)
 {
     logbook_cursor_free(r->inputs.cursor);
     for (int s = 0; s < REPLAY_STREAMS; s++)
-        for (int f = 0; f < 3; f++)
+        for (int f = 0; f < REPLAY_FORMS; f++)
             logbook_cursor_free(r->raw[s][f].cursor);
     free(r->ahead);
     free(r->sample);
@@ -100,12 +104,15 @@ static bool find_bytes(struct replay *r, int stream, uint64_t log_ns, struct byt
 int replay_frame(struct replay *r, int camera, ns_t at_ns, void **own, size_t *size)
 {
     struct mcap_error e;
+    uint64_t log_ns = replay_log_time(r, at_ns);
     char topic[160];
-    int rc = -ENOENT;
+    int rc;
 
-    for (int form = 0; form < 2 && rc != 0; form++)
-        rc = logbook_find(r->book, topic_of(r, camera + 1, form, topic),
-                          replay_log_time(r, at_ns), own, size, &e);
+    rc = logbook_find(r->book, topic_of(r, camera + 1, FORM_GOOD, topic), log_ns, own,
+                      size, &e);
+    if (rc != 0)
+        rc = logbook_find(r->book, topic_of(r, camera + 1, FORM_RAW, topic), log_ns, own,
+                          size, &e);
     return rc;
 }
 
@@ -163,7 +170,7 @@ static bool knows_all(const struct replay *r)
 
 static void act(struct replay *r, const struct tape_input *in, const struct bytes *b)
 {
-    static const char parts[] = "it has several parts";
+    struct codec_part part = {.first = in->kind == TAPE_SEVERAL_PARTS, .more = in->more};
     struct camera *c = in->stream > 0 ? r->camera[in->stream - 1] : NULL;
 
     switch (in->kind) {
@@ -178,10 +185,12 @@ static void act(struct replay *r, const struct tape_input *in, const struct byte
             camera_supersede(c, b->data, b->size, in->at_ns);
         return;
     case TAPE_SEVERAL_PARTS:
+    case TAPE_PART:
+        (void)record_part_read(&part, b->data, b->size);
         if (c)
-            camera_refuse(c, (enum codec_verdict)in->verdict, parts, in->at_ns);
+            camera_part(c, &part, in->at_ns);
         else
-            intake_refuse(r->intake, (enum codec_verdict)in->verdict, parts, in->at_ns);
+            intake_part(r->intake, &part, in->at_ns);
         return;
     case TAPE_WALL_SET:
         intake_wall_set(r->intake, in->by_ns, in->at_ns);
@@ -216,10 +225,12 @@ static void judge(struct replay *r, const struct tape_input *then, uint64_t log_
     replay_output_put(r->output, "/input", log_ns, log_ns, bytes, n);
     if (!r->judging || (n == size && memcmp(bytes, recorded, n) == 0))
         return;
-    if (!replay_compare_input(r->robot, then, now, text))
-        snprintf(text, sizeof text, "input %llu: the bytes of the record",
-                 (unsigned long long)then->number);
-    replay_differs(r, REPLAY_INPUT, r->tick, text);
+    if (replay_compare_input(r->robot, then, now, text)) {
+        replay_differs(r, REPLAY_INPUT, r->tick, text);
+        return;
+    }
+    replay_compare_bytes(r->robot, then, now, text);
+    replay_differs_in_bytes(r, r->tick, text);
 }
 
 // Not to be judged: its number is used up all the same.
@@ -261,6 +272,8 @@ static void one(struct replay *r, const struct tape_input *in, uint64_t log_ns,
             now.kept = in->kept; // not the message's: there was room for it, or was not
             if (!found)
                 now.bytes = in->bytes;
+            if (!found || in->check == 0)
+                now.check = in->check;
             keep_sample(r, &now);
             judge(r, in, log_ns, &now, recorded, size);
         }

@@ -17,7 +17,7 @@
 #endif
 
 #define CHUNK_BYTES (1u << 20)
-#define CHANNELS    (16 + 3 * POLICY_MAX_CAMERAS)
+#define CHANNELS    (16 + 4 * POLICY_MAX_CAMERAS)
 #define SCHEMAS     16
 
 enum { SMALL, FRAMES, BUILDS };

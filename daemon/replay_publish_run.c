@@ -8,12 +8,13 @@
 #include <zmq.h>
 
 #include "daemon/codec.h"
+#include "daemon/record_codec.h"
 #include "daemon/replay_publish_impl.h"
 #include "daemon/sockets.h"
 
 #define GAP_NS      (10 * NS_PER_S) // without a message: it is said
 #define FAR_NS      1e17            // three years: a log with times that lie
-#define TOPICS      (2 + 3 * POLICY_MAX_CAMERAS)
+#define TOPICS      (3 + 4 * POLICY_MAX_CAMERAS)
 #define HIGH_WATER  1000
 #define NAP_NS      (50 * NS_PER_MS) // between looks at whether it shall end
 #define LOOP_GAP_NS (50 * NS_PER_MS) // from the last message to the first again
@@ -21,6 +22,7 @@
 struct topic {
     char name[CONFIG_NAME + 24];
     int stream; // 0 = joint states
+    bool parts; // of messages of several
     struct logbook_cursor *cursor;
     struct mcap_message m;
     bool there;
@@ -87,23 +89,26 @@ static int open_topics(struct publisher *p)
     return rc;
 }
 
-static void name_topic(struct publisher *p, int stream, const char *before,
-                       const char *name, const char *after)
+static struct topic *name_topic(struct publisher *p, int stream, const char *before,
+                                const char *name, const char *after)
 {
     struct topic *t = &p->topic[p->topics++];
     t->stream = stream;
     snprintf(t->name, sizeof t->name, "%s%.*s%s", before, CONFIG_NAME - 1, name, after);
+    return t;
 }
 
-// Messages that no daemon could decode were sent as well.
+// Messages that no daemon could decode were sent as well, and those of several parts.
 static void name_topics(struct publisher *p, const struct config *cfg)
 {
     name_topic(p, 0, "/joint_states", "", "");
     name_topic(p, 0, "/undecodable/", "joint_states", "");
+    name_topic(p, 0, "/parts/", "joint_states", "")->parts = true;
     for (int i = 0; i < cfg->n_cameras; i++) {
         name_topic(p, i + 1, "/camera/", cfg->camera[i].name, "");
         name_topic(p, i + 1, "/camera/", cfg->camera[i].name, "/raw");
         name_topic(p, i + 1, "/undecodable/", cfg->camera[i].name, "");
+        name_topic(p, i + 1, "/parts/", cfg->camera[i].name, "")->parts = true;
     }
 }
 
@@ -192,13 +197,26 @@ static bool sleep_until(const struct publisher *p, ns_t due)
     }
 }
 
+// A part goes as it is, and so that the receiver gets it as one.
+static int unpack(const struct topic *t, const void **data, size_t *size)
+{
+    struct codec_part part = {t->m.data, t->m.size, false, false};
+
+    if (t->parts)
+        (void)record_part_read(&part, t->m.data, t->m.size);
+    *data = part.data;
+    *size = part.size;
+    return part.more ? ZMQ_DONTWAIT | ZMQ_SNDMORE : ZMQ_DONTWAIT;
+}
+
 static int send_message(struct publisher *p, struct topic *t, ns_t due)
 {
-    const void *data = t->m.data;
-    size_t size = t->m.size;
+    const void *data;
+    size_t size;
+    int flags = unpack(t, &data, &size);
     // Its age on receipt stays what it was.
     int64_t shift = (int64_t)((uint64_t)(p->wall_ns + (due - p->start_ns)) - t->m.log_ns);
-    if (!p->opt->keep_stamps) {
+    if (!p->opt->keep_stamps && !t->parts) {
         size = publish_restamp(data, size, shift, &p->stamped, &p->capacity);
         data = p->stamped;
         if (size == 0 && t->m.size > 0)
@@ -208,7 +226,7 @@ static int send_message(struct publisher *p, struct topic *t, ns_t due)
     if (!sleep_until(p, due))
         return -EINTR;
     ns_t late = clock_now_ns() - due;
-    if (zmq_send(p->socket[t->stream], data, size, ZMQ_DONTWAIT) < 0)
+    if (zmq_send(p->socket[t->stream], data, size, flags) < 0)
         p->result->refused++;
     hist_add(&p->result->lateness, late > 0 ? late : 0);
     p->result->late += late > PUBLISH_LATE_NS;

@@ -40,7 +40,7 @@ void report_scan_input(struct report *r, const struct mcap_message *m)
     if (in.stream < 0 || in.stream >= r->streams)
         return;
     struct report_stream *s = &r->stream[in.stream];
-    s->messages++;
+    s->messages += in.kind != TAPE_PART;
     s->not_kept += !in.kept && in.kind == TAPE_MESSAGE;
     s->superseded += in.kind == TAPE_SUPERSEDED;
     s->several_parts += in.kind == TAPE_SEVERAL_PARTS;

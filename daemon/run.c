@@ -1,5 +1,5 @@
-// Order of start: read, load, lock, record, plumb, think, loop. Nothing moves at a start: the loop
-// publishes the measured pose until somebody arms it, and a restart is always disarmed.
+// Order of start: read, claim, load, lock, record, plumb, think, loop. Nothing moves at a start:
+// the loop publishes the measured pose until somebody arms it, and a restart is always disarmed.
 #include "daemon/run.h"
 
 #include <errno.h>
@@ -45,6 +45,15 @@ static int read_files(struct daemon *d, const struct run_options *opt)
                  opt->config);
         return run_fail(d, EX_CONFIG);
     }
+    return 0;
+}
+
+// Before anything is loaded or recorded: of two daemons with one configuration the second is refused
+// at once, and leaves nothing behind.
+static int claim(struct daemon *d)
+{
+    if (endpoint_lock(d->cfg.runtime, &d->lock_fd, &d->err))
+        return run_fail(d, EX_UNAVAILABLE);
     return 0;
 }
 
@@ -123,7 +132,9 @@ static int plumb(struct daemon *d)
     }
     run_start_record(d);
     int priority = d->cfg.control.priority > 1 ? d->cfg.control.priority - 1 : 0;
-    if (bus_start(&d->bus, &d->cfg, &d->board, d->camera, priority, &d->err))
+    int lock_fd = d->lock_fd;
+    d->lock_fd = -1;
+    if (bus_start(&d->bus, &d->cfg, &d->board, d->camera, priority, lock_fd, &d->err))
         return run_fail(d, EX_UNAVAILABLE);
     d->publisher =
         bus_publisher(d->bus, d->cfg.status.endpoint, d->cfg.status.bind, &d->err);
@@ -135,6 +146,8 @@ static int start(struct daemon *d, const struct run_options *opt)
     int r = begin(d);
     if (r == 0)
         r = read_files(d, opt);
+    if (r == 0)
+        r = claim(d);
     if (r == 0)
         r = load_policy(d);
     if (r == 0)
@@ -184,6 +197,8 @@ static void stop(struct daemon *d)
         explain_latch_free(d->board.latch);
     if (d->board_ready)
         board_free(&d->board);
+    if (d->lock_fd >= 0)
+        close(d->lock_fd);
     if (d->signals >= 0)
         close(d->signals);
     if (d->awake >= 0)
@@ -220,7 +235,7 @@ int run(const struct run_options *opt)
     struct daemon *d = calloc(1, sizeof *d);
     if (!d)
         return EX_OSERR;
-    d->signals = d->awake = -1;
+    d->signals = d->awake = d->lock_fd = -1;
     log_init();
     d->dog.fd = -1;
     int r;

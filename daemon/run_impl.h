@@ -16,6 +16,7 @@
 #include "daemon/config_loop.h"
 #include "daemon/control.h"
 #include "daemon/doctor.h"
+#include "daemon/endpoint.h"
 #include "daemon/explain.h"
 #include "daemon/explain_latch.h"
 #include "daemon/fitted.h"
@@ -44,6 +45,7 @@ struct daemon {
     struct tape *tape; // NULL = nothing can be recorded; so the recorder
     struct recorder *recorder;
     struct camera *camera[POLICY_MAX_CAMERAS];
+    int lock_fd; // of the runtime directory until the bus has it, < 0 = none
     struct bus *bus;
     void *publisher;
     struct infer *infer;

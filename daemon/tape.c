@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "daemon/content.h"
+
 // ---- writing ---------------------------------------------------------------------------------
 
 void *tape_reserve(struct tape *t, enum tape_class c, enum tape_kind kind, ns_t at_ns,
@@ -91,6 +93,7 @@ static bool put_frame(struct tape *t, const struct tape_input *in, const void *d
     memset(&f, 0, sizeof f); // its padding, too: equal frames are equal bytes
     f.camera = in->stream - 1;
     f.form = in->form;
+    f.more = in->more;
     f.stamp_wall_ns = in->stamp_wall_ns;
     return put(t, TAPE_FRAMES, TAPE_FRAME, in->at_ns, &f, sizeof f, data, size);
 }
@@ -106,6 +109,8 @@ void tape_input(struct tape *t, struct tape_input *in, const void *data, size_t 
     in->number = ++t->inputs;
     if (!tape_on(t))
         return;
+    if (data != NULL)
+        in->check = content_check(data, size);
     if (data != NULL && beside)
         in->kept = put_frame(t, in, data, size);
     if (data != NULL && !beside) {

@@ -49,7 +49,13 @@ struct tape_entry {
     ns_t at_ns;    // CLOCK_MONOTONIC: log time of the record
 };
 
-enum tape_input_kind { TAPE_MESSAGE, TAPE_SUPERSEDED, TAPE_SEVERAL_PARTS, TAPE_WALL_SET };
+enum tape_input_kind {
+    TAPE_MESSAGE,
+    TAPE_SUPERSEDED,
+    TAPE_SEVERAL_PARTS, // the first part of a message of several, which is refused for that
+    TAPE_WALL_SET,
+    TAPE_PART // one of those after it: each is an input of its own, so that none is too large
+};
 enum tape_outcome {
     TAPE_ACCEPTED,
     TAPE_REFUSED,
@@ -61,7 +67,8 @@ enum tape_form {
     TAPE_UNDECODABLE,
     TAPE_JOINTS,
     TAPE_COMPRESSED,
-    TAPE_RAW
+    TAPE_RAW,
+    TAPE_PARTS      // of a message of several: unread
 };                  // protobuf message
 struct tape_input { // actd.v1.Input
     uint64_t number;
@@ -78,11 +85,15 @@ struct tape_input { // actd.v1.Input
     int64_t by_ns;
     uint64_t bytes;
     bool kept;
+    bool more; // another part follows this one
+    uint64_t
+        check; // content_check of the bytes: a replay knows them by it; 0 = not taken
 };
 
 struct tape_frame {
     int camera; // config's
     enum tape_form form;
+    bool more; // another part follows this one
     int64_t stamp_wall_ns;
 };
 
@@ -168,7 +179,8 @@ bool tape_tick(struct tape *t, const struct tick_record *r); // rt
 void *tape_reserve(struct tape *t, enum tape_class c, enum tape_kind kind, ns_t at_ns,
                    size_t size);
 void tape_commit(struct tape *t, enum tape_class c);
-// io. Gives in->number and in->bytes, and sets in->kept: for a camera the bytes go to FRAMES first.
+// io. Gives in->number, in->bytes and in->check, and sets in->kept: for a camera the bytes go to
+// FRAMES first.
 void tape_input(struct tape *t, struct tape_input *in, const void *data, size_t size);
 bool tape_command(struct tape *t, ns_t sent_ns, const void *data, size_t size); // io
 // infer. Gives c->number.

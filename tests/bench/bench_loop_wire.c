@@ -9,6 +9,7 @@
 
 #include "actd/v1/joint_command.pb-c.h"
 #include "daemon/bus.h"
+#include "daemon/endpoint.h"
 #include "daemon/rt.h"
 #include "foxglove/JointStates.pb-c.h"
 #include "tests/bench/bench_loop.h"
@@ -78,13 +79,16 @@ static int open_daemon(struct wire *w, double hz)
                                            .cpu = w->at->cpu};
     struct loop_world *world = &w->world;
     char granted[RT_GRANTED];
+    int lock_fd = -1;
     int rc = world_open(world, &spec);
 
     if (rc == 0)
         rc = camera_start(&w->camera[0], "top", &world->board.camera[0], 0);
     if (rc == 0)
+        rc = endpoint_lock(world->cfg.runtime, &lock_fd, &world->err);
+    if (rc == 0)
         rc = bus_start(&w->bus, &world->cfg, &world->board, w->camera,
-                       w->at->priority - 1, &world->err);
+                       w->at->priority - 1, lock_fd, &world->err);
     if (rc == 0)
         rc = loop_thread_start(&w->thread, world->loop, &cfg, granted);
     if (rc)

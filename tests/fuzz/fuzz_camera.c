@@ -327,7 +327,8 @@ static void unread(struct rig *r, const uint8_t *p)
         r->sent += p[1];
         return;
     }
-    camera_refuse(r->camera, CODEC_UNPARSABLE, "of several parts", r->now);
+    camera_part(r->camera, &(struct codec_part){p, 2, true, p[1] & 1}, r->now);
+    camera_part(r->camera, &(struct codec_part){NULL, 0, false, false}, r->now);
     check(r, was, 0);
 }
 

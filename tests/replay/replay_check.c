@@ -109,11 +109,21 @@ static bool shows_the_hit(struct check *c, const struct replay_result *r)
 
 static bool same_logs(struct check *c, struct logbook *a, struct logbook *b)
 {
-    const char *const topic[] = {
-        "/tick",         "/command",          "/input",
-        "/policy/chunk", "/joint_states",     "/undecodable/joint_states",
-        "/camera/front", "/camera/front/raw", "/undecodable/front",
-        "/camera/wrist", "/camera/wrist/raw", "/undecodable/wrist"};
+    const char *const topic[] = {"/tick",
+                                 "/command",
+                                 "/input",
+                                 "/policy/chunk",
+                                 "/joint_states",
+                                 "/undecodable/joint_states",
+                                 "/camera/front",
+                                 "/camera/front/raw",
+                                 "/undecodable/front",
+                                 "/camera/wrist",
+                                 "/camera/wrist/raw",
+                                 "/undecodable/wrist",
+                                 "/parts/joint_states",
+                                 "/parts/front",
+                                 "/parts/wrist"};
     char what[200] = "";
 
     return log_same(a, b, topic, sizeof topic / sizeof *topic, what) ||
@@ -244,11 +254,58 @@ static bool a_pixel(struct logbook *book, uint64_t chunks, struct log_flip *f)
     return found;
 }
 
-// Another byte in the input must be another run.
-static bool must_differ(struct check *c, struct logbook *first, const struct log_flip *f)
+// A frame of the front camera that no chunk of the second half was made of.
+static bool unused(struct logbook *book, uint64_t log_ns)
+{
+    struct logbook_cursor *cursor;
+    struct mcap_message m;
+    struct mcap_error e;
+    struct tape_chunk c;
+    float *row;
+    bool used = false;
+
+    if (logbook_cursor_new(&cursor, book, "/policy/chunk", 0, 0) != 0)
+        return true;
+    while (!used && logbook_next(cursor, &m, &e) == 1 &&
+           record_chunk_read(&c, &row, m.data, m.size) == 0) {
+        used = (uint64_t)(c.frame_ns[0] + logbook_base_ns(book)) == log_ns;
+        free(row);
+    }
+    logbook_cursor_free(cursor);
+    return !used;
+}
+
+// The last byte of such a frame; false where there is none.
+static bool a_byte_unused(struct logbook *book, struct log_flip *f)
+{
+    struct mcap_reader *reader = logbook_reader(book, 0);
+    uint64_t from = mcap_start_ns(reader) / 2 + mcap_end_ns(reader) / 2;
+    struct logbook_cursor *cursor;
+    struct mcap_message m;
+    struct mcap_error e;
+    bool found = false;
+
+    *f = (struct log_flip){.topic = "/camera/front/raw", .with = 0x40};
+    if (logbook_cursor_new(&cursor, book, f->topic, from, 0) != 0)
+        return false;
+    while (!found && logbook_next(cursor, &m, &e) == 1) {
+        found = m.size > 0 && unused(book, m.log_ns);
+        f->log_ns = m.log_ns;
+        f->offset = m.size - 1;
+    }
+    logbook_cursor_free(cursor);
+    return found;
+}
+
+// Another byte in the input must be another run: in what it shows in, too.
+enum shows_in { IN_INPUTS, IN_CHUNKS, IN_TICKS };
+
+static bool must_differ(struct check *c, struct logbook *first, const struct log_flip *f,
+                        enum shows_in where)
 {
     struct replay_result r;
     struct logbook *book;
+    static const char *const name[] = {"inputs", "chunks", "ticks"};
     int rc = log_copy(logbook_path(first, 0), c->flipped_path, f, 0);
     bool good;
 
@@ -259,9 +316,9 @@ static bool must_differ(struct check *c, struct logbook *first, const struct log
     good = run(c, book, NULL, &r);
     logbook_close(book);
     c->out->flips++;
-    return good &&
-           (differing(&r) > 0 ||
-            complain(c, "another byte in %s, and the replay is the same", f->topic));
+    return good && ((r.differing[IN_INPUTS] > 0 && r.differing[where] > 0) ||
+                    complain(c, "another byte in %s, and the replay's %s are the same",
+                             f->topic, name[where]));
 }
 
 // The second half by itself: nothing differs, and of its ticks only those are left out that come
@@ -302,13 +359,15 @@ static bool flips(struct check *c, struct logbook *book)
         return true; // it differs already
     if (!a_position(book, c->ran->ticks, &f))
         return complain(c, "no joint state was acted on");
-    if (!must_differ(c, book, &f))
+    if (!must_differ(c, book, &f, IN_TICKS))
+        return false;
+    if (a_byte_unused(book, &f) && !must_differ(c, book, &f, IN_INPUTS))
         return false;
     if (!c->again)
         return true;
     if (!a_pixel(book, c->ran->chunks, &f))
         return complain(c, "no frame of a chunk is there");
-    return must_differ(c, book, &f);
+    return must_differ(c, book, &f, IN_CHUNKS);
 }
 
 // ----------------------------------------------------------------------------------------------

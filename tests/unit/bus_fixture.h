@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "daemon/bus.h"
+#include "daemon/endpoint.h"
 #include "actd/v1/joint_command.pb-c.h"
 #include "foxglove/JointStates.pb-c.h"
 #include "foxglove/RawImage.pb-c.h"
@@ -212,7 +213,9 @@ UNUSED static double newest_position(struct fixture *f)
 
 UNUSED static int start(struct fixture *f)
 {
-    return bus_start(&f->bus, &f->cfg, &f->board, f->camera, 0, &f->err);
+    int lock_fd, r = endpoint_lock(f->cfg.runtime, &lock_fd, &f->err);
+
+    return r ? r : bus_start(&f->bus, &f->cfg, &f->board, f->camera, 0, lock_fd, &f->err);
 }
 
 UNUSED static void connect_all(struct fixture *f)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "daemon/content.h"
 #include "daemon/keyframe.h"
 #include "foxglove/CompressedImage.pb-c.h"
 #include "foxglove/JointStates.pb-c.h"
@@ -75,6 +76,7 @@ struct event {
     ns_t at_ns;
     int64_t by_ns;
     bool armed;
+    bool first, more; // of a part
     size_t size;
     uint8_t bytes[1024];
 };
@@ -230,6 +232,10 @@ UNUSED static void next_event(struct source *s, struct event *e)
             s->clock_ns[i] += chance(s, 2) ? e->by_ns : 0;
     } else if (chance(s, 40)) {
         e->kind = EVENT_PARTS;
+        e->first = chance(s, 2);
+        e->more = chance(s, 2);
+        e->size = rand32(s) % 40;
+        memset(e->bytes, (int)(rand32(s) & 0xff), e->size);
     } else if (e->stream == 0) {
         make_joints(s, e);
     } else {
@@ -243,10 +249,12 @@ UNUSED static void next_event(struct source *s, struct event *e)
 
 static void take_part(struct side *s, const struct event *e)
 {
+    const struct codec_part part = {e->bytes, e->size, e->first, e->more};
+
     if (e->stream > 0)
-        camera_refuse(s->camera[e->stream - 1], CODEC_UNPARSABLE, "parts", e->at_ns);
+        camera_part(s->camera[e->stream - 1], &part, e->at_ns);
     else
-        intake_refuse(s->intake, CODEC_UNPARSABLE, "parts", e->at_ns);
+        intake_part(s->intake, &part, e->at_ns);
 }
 
 UNUSED static void take(struct side *s, const struct event *e)

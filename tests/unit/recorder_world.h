@@ -202,6 +202,7 @@ static inline void world_feed_frame(struct world *w, int camera, enum tape_form 
     unsigned char *bytes = calloc(1, size);
 
     w->frames++;
+    in.more = form == TAPE_PARTS && w->frames % 2 == 0; // in pairs
     memcpy(bytes, &w->frames, sizeof w->frames);
     tape_input(w->tape, &in, bytes, size);
     free(bytes);

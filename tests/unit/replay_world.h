@@ -126,6 +126,8 @@ static inline void rw_save(const struct rw_log *log, const char *path, bool fore
                                          "/camera/front/raw",
                                          "/undecodable/joint_states",
                                          "/undecodable/front",
+                                         "/parts/joint_states",
+                                         "/parts/front",
                                          "/events"};
     enum { N = sizeof topics / sizeof *topics };
     struct mcap_build_options how = {.compression = MCAP_ZSTD};
@@ -315,9 +317,26 @@ static inline void rw_free(struct rw *w)
 
 static inline const char *rw_topic_of(int stream, enum tape_form form)
 {
+    if (form == TAPE_PARTS)
+        return stream == 0 ? "/parts/joint_states" : "/parts/front";
     if (stream == 0)
         return form == TAPE_JOINTS ? "/joint_states" : "/undecodable/joint_states";
     return form == TAPE_RAW ? "/camera/front/raw" : "/undecodable/front";
+}
+
+// What follows the head of an entry, under its topic.
+static inline void rw_put_bytes(struct rw *w, int stream, enum tape_form form, bool more,
+                                const struct tape_entry *e, size_t head)
+{
+    const unsigned char *bytes = (const unsigned char *)(e + 1) + head;
+    unsigned char part[64];
+    size_t n = e->size - head;
+
+    if (form == TAPE_PARTS) {
+        n = record_part(more, bytes, n, part, sizeof part);
+        bytes = part;
+    }
+    rw_put(&w->log, rw_topic_of(stream, form), e->at_ns, bytes, n);
 }
 
 static inline void rw_drain_input(struct rw *w, const struct tape_entry *e)
@@ -327,8 +346,7 @@ static inline void rw_drain_input(struct rw *w, const struct tape_entry *e)
 
     memcpy(&in, e + 1, sizeof in);
     if (e->size > sizeof in)
-        rw_put(&w->log, rw_topic_of(in.stream, in.form), e->at_ns,
-               (const unsigned char *)(e + 1) + sizeof in, e->size - sizeof in);
+        rw_put_bytes(w, in.stream, in.form, in.more, e, sizeof in);
     rw_put(&w->log, "/input", e->at_ns, bytes, record_input(&in, bytes, sizeof bytes));
 }
 
@@ -358,8 +376,7 @@ static inline void rw_drain_one(struct rw *w, const struct tape_entry *e)
         break;
     case TAPE_FRAME:
         memcpy(&f, e + 1, sizeof f);
-        rw_put(&w->log, rw_topic_of(1, f.form), e->at_ns,
-               (const unsigned char *)(e + 1) + sizeof f, e->size - sizeof f);
+        rw_put_bytes(w, 1, f.form, f.more, e, sizeof f);
         break;
     case TAPE_CHUNK:
         memcpy(&c, e + 1, sizeof c);
@@ -462,10 +479,16 @@ static inline void rw_send_odd(struct rw *w)
             intake_joints(w->intake, w->last_joints, w->last_joints_size, w->now);
         break;
     case 130:
-        intake_refuse(w->intake, CODEC_UNPARSABLE, "parts", w->now);
+        intake_part(w->intake, &(struct codec_part){junk, 3, true, true}, w->now);
+        break;
+    case 131:
+        intake_part(w->intake, &(struct codec_part){junk, 2, false, false}, w->now);
         break;
     case 170:
-        camera_refuse(w->camera, CODEC_UNPARSABLE, "parts", w->now);
+        camera_part(w->camera, &(struct codec_part){"", 0, true, true}, w->now);
+        break;
+    case 171:
+        camera_part(w->camera, &(struct codec_part){junk, 5, false, false}, w->now);
         break;
     case 210:
         camera_supersede(w->camera, bytes, rw_frame(w, bytes), w->now);

@@ -326,7 +326,11 @@ static void test_priority(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(bus_start(&f->bus, &f->cfg, &f->board, f->camera, 10, &f->err), 0);
+    int lock_fd;
+
+    assert_int_equal(endpoint_lock(f->cfg.runtime, &lock_fd, &f->err), 0);
+    assert_int_equal(
+        bus_start(&f->bus, &f->cfg, &f->board, f->camera, 10, lock_fd, &f->err), 0);
     connect_all(f);
     send_joints(f, 4);
     EVENTUALLY(newest_position(f) == 4);

@@ -73,20 +73,39 @@ static void test_every_frame(void **state)
     assert_true(last == f->board.camera[0].received_ns);
 }
 
+#define PARTS 3
+static const char *const parts[PARTS] = {"one part", "", "and the last one"};
+
+// Each part of a message of several is there, byte for byte.
+static void is_part(const struct tape_entry *e, int i)
+{
+    const struct tape_input *in = (const void *)(e + 1);
+
+    assert_int_equal(in->kind, i == 0 ? TAPE_SEVERAL_PARTS : TAPE_PART);
+    assert_int_equal(in->outcome, i == 0 ? TAPE_REFUSED : TAPE_NONE);
+    assert_int_equal(in->form, TAPE_PARTS);
+    assert_int_equal(in->more, i + 1 < PARTS);
+    assert_true(in->kept);
+    assert_int_equal(e->size, sizeof *in + strlen(parts[i]));
+    assert_memory_equal(in + 1, parts[i], strlen(parts[i]));
+}
+
 static void test_joint_states(void **state)
 {
     struct fixture *f = *state;
     struct tape *t = f->board.tape;
     const struct tape_entry *e;
-    uint64_t taped = 0;
+    uint64_t taped = 0, sample = 0;
     ns_t last = 0;
 
     connect_all(f);
     for (int i = 0; i < 500; i++)
         send_joints(f, i);
-    zmq_send(f->joints, "a", 1, ZMQ_SNDMORE);
-    zmq_send(f->joints, "b", 1, 0);
-    EVENTUALLY(f->board.joint_mark.refused == 1);
+    for (int i = 0; i < PARTS; i++)
+        zmq_send(f->joints, parts[i], strlen(parts[i]), i + 1 < PARTS ? ZMQ_SNDMORE : 0);
+    send_joints(f, 500);
+    EVENTUALLY(f->board.joint_mark.received == 501);
+    assert_int_equal(f->board.joint_mark.refused, 1);
     bus_stop(f->bus);
     f->bus = NULL;
     for (; (e = tape_peek(t, TAPE_BUS)); tape_release(t, TAPE_BUS)) {
@@ -99,13 +118,17 @@ static void test_joint_states(void **state)
         assert_int_equal(in->number, taped);
         assert_true(in->at_ns > last && e->at_ns == in->at_ns);
         last = in->at_ns;
-        assert_int_equal(in->kind, taped == 501 ? TAPE_SEVERAL_PARTS : TAPE_MESSAGE);
-        if (taped == 501)
+        if (taped > 500 && taped <= 500 + PARTS) {
+            is_part(e, (int)taped - 501);
             continue;
-        assert_int_equal(in->joint_sample, taped);
-        assert_int_equal(e->size, sizeof *in + joints_message(f, (double)taped - 1, buf));
+        }
+        assert_int_equal(in->kind, TAPE_MESSAGE);
+        sample++;
+        assert_int_equal(in->joint_sample, sample);
+        assert_int_equal(e->size,
+                         sizeof *in + joints_message(f, (double)sample - 1, buf));
     }
-    assert_int_equal(taped, 501);
+    assert_int_equal(taped, 501 + PARTS);
 }
 
 // The bytes that the driver got, under the time at which the outbox let them go.

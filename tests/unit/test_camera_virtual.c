@@ -252,7 +252,8 @@ static void test_refused_in_a_row(void **state)
     assert_int_equal(f->mark.refused_in_a_row, 0);
     assert_int_equal(f->mark.refused, 5);
     park_grey(f, 1); // a duplicate is neither
-    camera_refuse(f->camera, CODEC_UNPARSABLE, "x", f->received_ns);
+    camera_part(f->camera, &(struct codec_part){"x", 1, true, true}, f->received_ns);
+    camera_part(f->camera, &(struct codec_part){"y", 1, false, false}, f->received_ns);
     park_grey(f, 1);
     assert_int_equal(f->mark.refused_in_a_row, 1);
     assert_int_equal(f->mark.duplicate, 2);

@@ -23,7 +23,9 @@ static void rival_init(struct rival *r, const char *runtime)
 
 static int rival_start(struct rival *r)
 {
-    return bus_start(&r->bus, &r->cfg, &r->board, NULL, 0, &r->err);
+    int lock_fd, e = endpoint_lock(r->cfg.runtime, &lock_fd, &r->err);
+
+    return e ? e : bus_start(&r->bus, &r->cfg, &r->board, NULL, 0, lock_fd, &r->err);
 }
 
 static void unharmed(struct fixture *f)

@@ -217,6 +217,38 @@ static void test_no_blind_columns(void **state)
     assert_true(seen >= WIDTH * 97 / 100);
 }
 
+// Every single bit of every byte counts, and so do their number and their order.
+static void test_check_sees_all(void **state)
+{
+    const size_t sizes[] = {0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 1000};
+    uint8_t bytes[1001];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        size_t n = sizes[k];
+        uint64_t check;
+
+        for (size_t i = 0; i <= n; i++)
+            bytes[i] = (uint8_t)random_below(256);
+        check = content_check(bytes, n);
+        assert_true(check == content_check(bytes, n) && check != 0);
+        assert_true(check != content_check(bytes, n + 1));
+        for (size_t i = 0; i < 8 * n; i++) {
+            bytes[i / 8] ^= (uint8_t)(1u << i % 8);
+            assert_true(content_check(bytes, n) != check);
+            bytes[i / 8] ^= (uint8_t)(1u << i % 8);
+        }
+        for (size_t i = 0; n > 64 && i + 64 <= n; i++) { // two words change places
+            uint8_t other[1001];
+
+            memcpy(other, bytes, n);
+            memcpy(other + i, bytes + i + 32, 8);
+            memcpy(other + i + 32, bytes + i, 8);
+            assert_true(content_check(other, n) != check);
+        }
+    }
+}
+
 static void test_same(void **state)
 {
     static uint8_t a[5000], b[5000];
@@ -279,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_what_is_sampled),
         cmocka_unit_test(test_size_counts),
         cmocka_unit_test(test_no_blind_columns),
+        cmocka_unit_test(test_check_sees_all),
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_wall),
     };

@@ -54,8 +54,18 @@ static void everything_is_there_once(void **state)
 struct seen {
     struct world *w;
     int64_t base;
-    int joints, raw, bad, frames;
+    int joints, raw, bad, frames, parts, empty;
 };
+
+// Whether another one follows, then the bytes.
+static bool is_part(const struct mcap_message *m, int i, uint64_t number)
+{
+    const unsigned char *bytes = m->data;
+    uint64_t n = 0;
+
+    memcpy(&n, bytes + 1, m->size > sizeof n ? sizeof n : 0);
+    return m->size == 21 && bytes[0] == (i == 0) && n == number;
+}
 
 static void see(struct seen *s, const char *topic, const struct mcap_message *m)
 {
@@ -74,6 +84,10 @@ static void see(struct seen *s, const char *topic, const struct mcap_message *m)
         s->raw += m->size == 5000 && n == 2;
     else if (strcmp(topic, "/undecodable/wrist") == 0)
         s->bad += m->size == 8 && n == 3;
+    else if (strcmp(topic, "/parts/wrist") == 0)
+        s->parts += is_part(m, s->parts, 4 + (uint64_t)s->parts);
+    else if (strcmp(topic, "/parts/joint_states") == 0)
+        s->empty += m->size == 1 && *(const unsigned char *)m->data == 0;
 }
 
 static void bytes_and_times_are_as_they_came(void **state)
@@ -85,10 +99,12 @@ static void bytes_and_times_are_as_they_came(void **state)
     struct names names;
     struct world w;
     struct seen s = {.w = &w};
+    struct tape_input empty = {.form = TAPE_PARTS};
 
     (void)state;
     world_new(&w);
     world_start(&w, NULL);
+    empty.at_ns = w.now;
     s.base = w.r->base_ns;
     w.now += NS_PER_S;
     world_feed_joints(&w);
@@ -96,6 +112,9 @@ static void bytes_and_times_are_as_they_came(void **state)
     world_feed_frame(&w, 0, TAPE_COMPRESSED, 9000);
     world_feed_frame(&w, 1, TAPE_RAW, 5000);
     world_feed_frame(&w, 1, TAPE_UNDECODABLE, 8);
+    world_feed_frame(&w, 1, TAPE_PARTS, 20);
+    world_feed_frame(&w, 1, TAPE_PARTS, 20);
+    tape_input(w.tape, &empty, "", 0);
     recorder_turn(w.r, w.now);
     stop(&w);
     world_names(w.dir, ".mcap", &names);
@@ -108,6 +127,8 @@ static void bytes_and_times_are_as_they_came(void **state)
     assert_int_equal(s.frames, 1);
     assert_int_equal(s.raw, 1);
     assert_int_equal(s.bad, 1);
+    assert_int_equal(s.parts, 2);
+    assert_int_equal(s.empty, 1);
     mcap_cursor_free(cursor);
     mcap_close(reader);
     world_end(&w);

@@ -15,7 +15,8 @@
 #include "tests/unit/run_log.h"
 
 #define JOINTS   2
-#define MESSAGES 300 // of joint states; frames: a fifth
+#define MESSAGES 300            // of joint states; frames: a fifth
+#define SENT     (MESSAGES + 2) // on their stream: one message has two parts
 static const char *const joint_name[JOINTS] = {"pan", "lift"};
 
 static char dir[64], log_path[128];
@@ -36,6 +37,7 @@ struct sent { // what is in the log, and what came
     uint8_t *data;
     size_t size;
     ns_t at_ns;
+    bool more; // a part, and another one follows
 };
 static struct sent in_log[2][MESSAGES + 4], came[2][4 * MESSAGES];
 static int n_in_log[2];
@@ -48,6 +50,16 @@ static void keep(int stream, const uint8_t *data, size_t size, ns_t at)
     memcpy(s->data, data, size);
     s->size = size;
     s->at_ns = at;
+}
+
+// The first byte says whether another one follows.
+static void put_part(struct run_log *l, ns_t at, const char *part)
+{
+    size_t n = 1 + strlen(part + 1);
+
+    run_log_put(l, "/parts/joint_states", NULL, at, part, n);
+    keep(0, (const uint8_t *)part + 1, n - 1, at);
+    in_log[0][n_in_log[0] - 1].more = part[0];
 }
 
 static void write_log(void)
@@ -69,6 +81,10 @@ static void write_log(void)
         if (i == 17) { // one that is no protobuf at all
             n = 5;
             memset(out, 0xff, n);
+        }
+        if (i == 40) { // one of two parts
+            put_part(&l, at - 2 * NS_PER_MS, "\1first");
+            put_part(&l, at - NS_PER_MS, "\0second");
         }
         run_log_put(&l, i == 17 ? "/undecodable/joint_states" : "/joint_states",
                     i == 17 ? NULL : "foxglove.JointStates", at, out, n);
@@ -148,6 +164,7 @@ static void *listener(void *arg)
                 s->size = zmq_msg_size(&m);
                 s->data = malloc(s->size + 1);
                 memcpy(s->data, zmq_msg_data(&m), s->size);
+                s->more = zmq_msg_more(&m);
                 n_came[i]++;
                 more = true;
             }
@@ -190,23 +207,24 @@ static void bytes_and_times_are_kept(void **state)
     const struct publish_options opt = {.speed = 1, .keep_stamps = true, .wait_s = 5};
     publish(&opt, &r);
     assert_int_equal(r.listening, 2);
-    assert_int_equal(r.joints, MESSAGES);
+    assert_int_equal(r.joints, SENT);
     assert_int_equal(r.frames, MESSAGES / 5);
     assert_int_equal(r.refused, 0);
     for (int s = 0; s < 2; s++) {
         assert_int_equal(n_came[s], n_in_log[s]);
         for (int i = 0; i < n_in_log[s]; i++) {
             assert_int_equal(came[s][i].size, in_log[s][i].size);
+            assert_int_equal(came[s][i].more, in_log[s][i].more);
             assert_memory_equal(came[s][i].data, in_log[s][i].data, in_log[s][i].size);
         }
     }
     struct histogram_summary h = hist_summary(&r.lateness);
-    ns_t took = came[0][MESSAGES - 1].at_ns - came[0][0].at_ns;
-    ns_t want = in_log[0][MESSAGES - 1].at_ns - in_log[0][0].at_ns;
+    ns_t took = came[0][SENT - 1].at_ns - came[0][0].at_ns;
+    ns_t want = in_log[0][SENT - 1].at_ns - in_log[0][0].at_ns;
     print_message("late: half %.3f ms, 99 %% %.3f ms, worst %.3f ms; %.3f s for %.3f s\n",
                   (double)h.p50_ns / 1e6, (double)h.p99_ns / 1e6, (double)h.max_ns / 1e6,
                   (double)took / 1e9, (double)want / 1e9);
-    assert_int_equal(h.count, MESSAGES + MESSAGES / 5);
+    assert_int_equal(h.count, SENT + MESSAGES / 5);
     // Delays do not add up, however busy the machine is: 300 naps of 5 ms that each overslept by
     // 0.1 ms would be 30 ms long.
     assert_true(h.p50_ns < 5 * NS_PER_MS);
@@ -220,8 +238,8 @@ static void speed_and_loop(void **state)
     struct publish_options opt = {.speed = 10, .keep_stamps = true, .wait_s = 5};
     ns_t began = clock_now_ns();
     publish(&opt, &r);
-    assert_int_equal(n_came[0], MESSAGES);
-    assert_true(came[0][MESSAGES - 1].at_ns - came[0][0].at_ns <
+    assert_int_equal(n_came[0], SENT);
+    assert_true(came[0][SENT - 1].at_ns - came[0][0].at_ns <
                 1000 * NS_PER_MS); // not 1.5 s
     assert_true(clock_now_ns() - began < 10 * NS_PER_S);
     assert_int_equal(r.loops, 1);
@@ -238,7 +256,7 @@ static void end(int signal)
 // As somebody who presses ^C: the flag is a signal handler's, of the thread that looks at it.
 static void *ender(void *publisher)
 {
-    for (int i = 0; i < 1000 && n_came[0] < 2 * MESSAGES + 10; i++)
+    for (int i = 0; i < 1000 && n_came[0] < 2 * SENT + 10; i++)
         clock_sleep_until(clock_now_ns() + 10 * NS_PER_MS);
     pthread_kill(*(pthread_t *)publisher, SIGUSR1);
     return NULL;
@@ -257,10 +275,9 @@ static void loops_until_it_is_ended(void **state)
     publish(&opt, &r);
     pthread_join(thread, NULL);
     assert_true(r.loops >= 2);
-    assert_true(n_came[0] >= 2 * MESSAGES + 10);
-    for (int i = 0; i < MESSAGES; i++)
-        assert_memory_equal(came[0][MESSAGES + i].data, in_log[0][i].data,
-                            in_log[0][i].size);
+    assert_true(n_came[0] >= 2 * SENT + 10);
+    for (int i = 0; i < SENT; i++)
+        assert_memory_equal(came[0][SENT + i].data, in_log[0][i].data, in_log[0][i].size);
 }
 
 static int64_t stamp_of(const struct sent *s)
@@ -272,6 +289,12 @@ static int64_t stamp_of(const struct sent *s)
     return ns;
 }
 
+// Message 17 is no protobuf, and before message 40 come two parts.
+static bool no_joint_state(int i)
+{
+    return i == 17 || i == 40 || i == 41;
+}
+
 // A stamp was 1 ms before receipt; so it is now, and nothing else has changed.
 static void stamps_are_moved_to_now(void **state)
 {
@@ -280,20 +303,20 @@ static void stamps_are_moved_to_now(void **state)
     const struct publish_options opt = {.speed = 1, .wait_s = 5};
     publish(&opt, &r);
     int64_t skew = clock_wall_ns() - clock_now_ns();
-    assert_int_equal(n_came[0], MESSAGES);
+    assert_int_equal(n_came[0], SENT);
     assert_memory_equal(came[0][17].data, in_log[0][17].data, in_log[0][17].size);
-    for (int i = 0; i < MESSAGES; i++) {
-        if (i == 17)
+    for (int i = 0; i < SENT; i++) {
+        if (no_joint_state(i))
             continue;
         int64_t age = came[0][i].at_ns + skew - stamp_of(&came[0][i]);
         assert_true(age > 0 && age < NS_PER_S); // as fast as the machine lets it
-        if (i > 0 && i != 18)
+        if (i > 0 && !no_joint_state(i - 1))
             assert_int_equal(stamp_of(&came[0][i]) - stamp_of(&came[0][i - 1]),
                              in_log[0][i].at_ns - in_log[0][i - 1].at_ns);
         Foxglove__JointStates *a =
             foxglove__joint_states__unpack(NULL, came[0][i].size, came[0][i].data);
         assert_string_equal(a->joints[1]->name, "lift");
-        assert_true(a->joints[1]->position == -0.001 * i);
+        assert_true(a->joints[1]->position == -0.001 * (i > 41 ? i - 2 : i));
         foxglove__joint_states__free_unpacked(a, NULL);
     }
 }

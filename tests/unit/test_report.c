@@ -346,7 +346,7 @@ static void a_verdict_is_shown(void **state)
     HAS(page, "1200 ticks, 1300 inputs, 37 chunks and 1200 commands");
     HAS(page, "120 times faster");
     free(page);
-    v.first = (struct replay_difference){true, 77, "tick",
+    v.first = (struct replay_difference){true, false, 77, "tick",
                                          "commanded[1]: 0.5 then, 0.25 <now>"};
     v.differing[2] = 3;
     page = write_report(&v, &n);

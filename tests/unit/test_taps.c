@@ -36,7 +36,9 @@ static enum tape_form form_of(const struct event *e)
     Foxglove__CompressedImage *c;
     Foxglove__RawImage *r;
 
-    if (e->kind == EVENT_PARTS || e->kind == EVENT_WALL)
+    if (e->kind == EVENT_PARTS)
+        return TAPE_PARTS;
+    if (e->kind == EVENT_WALL)
         return TAPE_UNDECODABLE; // nothing is kept of it
     if (e->stream == 0) {
         if (!(j = foxglove__joint_states__unpack(NULL, e->size, e->bytes)))
@@ -107,6 +109,7 @@ static void check(struct side *s, const struct event *e, const struct taped *t,
     SAME(in->armed, atomic_load(&s->board.armed));
     SAME(in->form, form_of(e));
     SAME(in->by_ns, e->by_ns);
+    SAME(in->check, e->kind == EVENT_WALL ? 0 : content_check(e->bytes, e->size));
     if (e->kind == EVENT_MESSAGE)
         check_message(s, e, t, became(was, is));
     if (e->kind == EVENT_SUPERSEDED) {
@@ -117,10 +120,13 @@ static void check(struct side *s, const struct event *e, const struct taped *t,
         SAME(is.accepted, was.accepted);
     }
     if (e->kind == EVENT_PARTS) {
-        SAME(in->kind, TAPE_SEVERAL_PARTS);
-        SAME(in->outcome, TAPE_REFUSED);
-        SAME(in->verdict, CODEC_UNPARSABLE);
-        SAME(is.refused, was.refused + 1);
+        SAME(in->kind, e->first ? TAPE_SEVERAL_PARTS : TAPE_PART);
+        SAME(in->outcome, e->first ? TAPE_REFUSED : TAPE_NONE);
+        SAME(in->verdict, e->first ? CODEC_UNPARSABLE : CODEC_OK);
+        SAME(in->more, e->more);
+        SAME(is.refused, was.refused + e->first); // a message is counted once
+        SAME(t->size, e->size);
+        assert_memory_equal(t->bytes, e->bytes, e->size);
     }
     if (e->kind == EVENT_WALL)
         SAME(in->kind, TAPE_WALL_SET);
@@ -132,7 +138,7 @@ static void test_each_is_told(void **state)
     static struct taped t;
     struct source s = source_of(3);
     struct side *a = side_new(true), *plain = side_new(false);
-    uint64_t inputs = 0, outcomes[5] = {0}, forms[4] = {0};
+    uint64_t inputs = 0, outcomes[5] = {0}, forms[5] = {0};
 
     (void)state;
     tape_turn(a->tape, true);
@@ -154,7 +160,7 @@ static void test_each_is_told(void **state)
     }
     for (int i = 0; i < 5; i++) // nothing was left out
         assert_true(outcomes[i] > 20);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         assert_true(forms[i] > 20);
     side_free(a);
     side_free(plain);
