@@ -56,7 +56,7 @@ const unsigned char *mcap_take_bytes(struct mcap_in *in, uint64_t n)
         in->left = 0;
         return NULL;
     }
-    in->p += n;
+    in->p = n > 0 ? p + n : p; // an empty record may be at no address at all
     in->left -= n;
     return p;
 }

@@ -252,7 +252,7 @@ static size_t record(struct rig *r, enum op op, const uint8_t *p, size_t left)
         set_clock(r, p);
         break;
     case PARTS:
-        intake_part(r->in, &(struct codec_part){p, 1, true, *p & 1}, r->now);
+        intake_part(r->in, &(struct codec_part){r, 1, true, left & 1}, r->now);
         intake_part(r->in, &(struct codec_part){NULL, 0, false, false}, r->now);
         check(r, before);
         break;
