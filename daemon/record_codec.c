@@ -236,13 +236,14 @@ size_t record_input(const struct tape_input *in, void *data, size_t capacity)
     return bytes_of(&out);
 }
 
-size_t record_part(bool more, const void *data, size_t size, void *out, size_t capacity)
+size_t record_part(const struct codec_part *part, void *out, size_t capacity)
 {
-    const unsigned char flag = more ? RECORD_PART_MORE : 0;
+    const unsigned char flags = (unsigned char)((part->more ? RECORD_PART_MORE : 0) |
+                                                (part->first ? RECORD_PART_FIRST : 0));
     struct span s = {out, 0, capacity, false};
 
-    put(&s, &flag, 1);
-    put(&s, data, size);
+    put(&s, &flags, 1);
+    put(&s, part->data, part->size);
     return bytes_of(&s);
 }
 

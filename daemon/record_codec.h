@@ -23,15 +23,15 @@ size_t record_event(const struct tape_event *e, int64_t wall_ns, const char *tex
 size_t record_seat(const struct tape_seat *s, const char *sidecar, size_t n, void *out,
                    size_t capacity);
 
-// A part of a message of several: a byte whose lowest bit says that another one follows, as in
-// ZMTP; then its bytes.
+// A part of a message of several: a byte, bit 0 if another one follows, bit 1 if it is the first;
+// then its bytes.
 #define RECORD_PART_ENCODING "actd-part" // of its channel
-size_t record_part(bool more, const void *data, size_t size, void *out, size_t capacity);
+size_t record_part(const struct codec_part *part, void *out, size_t capacity);
 
 // The way back; every count and number is checked. 0, or -EINVAL: not such a message.
 int record_tick_read(struct tick_record *out, const void *data, size_t size);
 int record_input_read(struct tape_input *out, const void *data, size_t size);
-// part->data points into data; part->first is left alone.
+// part->data points into data.
 int record_part_read(struct codec_part *part, const void *data, size_t size);
 // *row is malloc'd, (rows, joints), the caller's.
 int record_chunk_read(struct tape_chunk *out, float **row, const void *data, size_t size);

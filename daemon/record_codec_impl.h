@@ -6,7 +6,8 @@
 
 #include "daemon/record_codec.h"
 
-#define RECORD_PART_MORE 1
+#define RECORD_PART_MORE  1
+#define RECORD_PART_FIRST 2
 
 // clang-format off
 #define RECORD_TICK_INPUTS(X)                                                                 \

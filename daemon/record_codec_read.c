@@ -194,9 +194,10 @@ int record_part_read(struct codec_part *part, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
 
-    if (size == 0 || bytes[0] > RECORD_PART_MORE)
+    if (size == 0 || bytes[0] > (RECORD_PART_MORE | RECORD_PART_FIRST))
         return -EINVAL;
-    part->more = bytes[0] == RECORD_PART_MORE;
+    part->more = bytes[0] & RECORD_PART_MORE;
+    part->first = bytes[0] & RECORD_PART_FIRST;
     part->data = bytes + 1;
     part->size = size - 1;
     return 0;

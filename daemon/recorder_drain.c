@@ -9,6 +9,12 @@
 // Lines of our own in the log: they are in the recording already, under their own name.
 #define OURS "recording: "
 
+static void lost(struct recorder *r)
+{
+    r->c.lost_messages++;
+    r->trouble.lost.others++;
+}
+
 // n = 0: it could not be encoded, which is a loss like any other.
 static void encoded(struct recorder *r, int topic, ns_t at_ns, const void *out, size_t n)
 {
@@ -16,8 +22,7 @@ static void encoded(struct recorder *r, int topic, ns_t at_ns, const void *out, 
         recorder_message(r, KIND_SMALL, topic, at_ns, 0, out, n);
         return;
     }
-    r->c.lost_messages++;
-    r->trouble.lost.others++;
+    lost(r);
 }
 
 static void raw(struct recorder *r, int topic, const struct tape_entry *e)
@@ -37,21 +42,26 @@ static void tick(struct recorder *r, const struct tape_entry *e)
     encoded(r, TOPIC_TICK, e->at_ns, out, n);
 }
 
-// A part says in its first byte whether another one follows, as on the wire (ZMTP).
-static void part(struct recorder *r, int topic, ns_t at_ns, bool more, const void *data,
-                 size_t size)
+// A part says in its first byte where in its message it stands.
+static void part(struct recorder *r, enum recorder_kind kind, int topic, ns_t at_ns,
+                 const struct codec_part *p)
 {
-    unsigned char *out = recorder_scratch(r, size + 1);
-    size_t n = out ? record_part(more, data, size, out, size + 1) : 0;
+    unsigned char *out = recorder_scratch(r, p->size + 1);
+    size_t n = out ? record_part(p, out, p->size + 1) : 0;
 
-    encoded(r, topic, at_ns, out, n);
+    if (n > 0)
+        recorder_message(r, kind, topic, at_ns, 0, out, n);
+    else
+        lost(r);
 }
 
 static void joints(struct recorder *r, const struct tape_input *in, const void *data,
                    size_t size)
 {
+    const struct codec_part p = {data, size, in->kind == TAPE_SEVERAL_PARTS, in->more};
+
     if (in->form == TAPE_PARTS)
-        part(r, TOPIC_JOINTS_PARTS, in->at_ns, in->more, data, size);
+        part(r, KIND_SMALL, TOPIC_JOINTS_PARTS, in->at_ns, &p);
     else
         recorder_message(r, KIND_SMALL,
                          in->form == TAPE_JOINTS ? TOPIC_JOINTS
@@ -91,7 +101,8 @@ static void frame(struct recorder *r, const struct tape_entry *e)
     bytes = (const unsigned char *)(e + 1) + sizeof f;
     topic = recorder_topic_camera(f.camera, f.form);
     if (f.form == TAPE_PARTS) {
-        part(r, topic, e->at_ns, f.more, bytes, e->size - sizeof f);
+        part(r, KIND_JPEG, topic, e->at_ns,
+             &(struct codec_part){bytes, e->size - sizeof f, f.first, f.more});
         return;
     }
     recorder_message(r, f.form == TAPE_RAW ? KIND_RAW : KIND_JPEG, topic, e->at_ns,

@@ -270,12 +270,13 @@ static void one(struct replay *r, const struct tape_input *in, uint64_t log_ns,
         act(r, in, &b);
         if (trace(r, &now)) {
             now.kept = in->kept; // not the message's: there was room for it, or was not
-            if (!found)
-                now.bytes = in->bytes;
-            if (!found || in->check == 0)
-                now.check = in->check;
+            if (in->check == 0)
+                now.check = 0; // of a program that took none
             keep_sample(r, &now);
-            judge(r, in, log_ns, &now, recorded, size);
+            if (found || in->bytes == 0)
+                judge(r, in, log_ns, &now, recorded, size);
+            else
+                pass(r, log_ns, recorded, size); // acted on; what it was is not known
         }
     }
     free(b.own);

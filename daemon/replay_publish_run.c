@@ -35,6 +35,9 @@ struct publisher {
     struct sockets *sockets;
     void *socket[1 + POLICY_MAX_CAMERAS];
     bool heard[1 + POLICY_MAX_CAMERAS]; // somebody listens
+    bool
+        inside[1 +
+               POLICY_MAX_CAMERAS]; // a message of several parts, of which more must come
     int streams, topics;
     struct topic topic[TOPICS];
     ns_t start_ns;         // when the first message of this turn is due
@@ -197,23 +200,33 @@ static bool sleep_until(const struct publisher *p, ns_t due)
     }
 }
 
-// A part goes as it is, and so that the receiver gets it as one.
-static int unpack(const struct topic *t, const void **data, size_t *size)
+// The last part of a message is not in the log: ends it, so that nothing else becomes its end.
+static void end_message(struct publisher *p, int stream)
 {
-    struct codec_part part = {t->m.data, t->m.size, false, false};
+    if (p->inside[stream])
+        (void)zmq_send(p->socket[stream], "", 0, ZMQ_DONTWAIT);
+    p->inside[stream] = false;
+}
 
-    if (t->parts)
-        (void)record_part_read(&part, t->m.data, t->m.size);
-    *data = part.data;
-    *size = part.size;
-    return part.more ? ZMQ_DONTWAIT | ZMQ_SNDMORE : ZMQ_DONTWAIT;
+// What is sent, and that it is a part. False: the parts before it are not in the log, and alone
+// it would be another message.
+static bool unpack(struct publisher *p, const struct topic *t, struct codec_part *part)
+{
+    *part = (struct codec_part){t->m.data, t->m.size, true, false};
+    if (t->parts && record_part_read(part, t->m.data, t->m.size) != 0)
+        return false;
+    if (part->first)
+        end_message(p, t->stream);
+    return part->first || p->inside[t->stream];
 }
 
 static int send_message(struct publisher *p, struct topic *t, ns_t due)
 {
-    const void *data;
-    size_t size;
-    int flags = unpack(t, &data, &size);
+    struct codec_part part;
+    if (!unpack(p, t, &part))
+        return 0;
+    const void *data = part.data;
+    size_t size = part.size;
     // Its age on receipt stays what it was.
     int64_t shift = (int64_t)((uint64_t)(p->wall_ns + (due - p->start_ns)) - t->m.log_ns);
     if (!p->opt->keep_stamps && !t->parts) {
@@ -226,8 +239,10 @@ static int send_message(struct publisher *p, struct topic *t, ns_t due)
     if (!sleep_until(p, due))
         return -EINTR;
     ns_t late = clock_now_ns() - due;
-    if (zmq_send(p->socket[t->stream], data, size, flags) < 0)
+    if (zmq_send(p->socket[t->stream], data, size,
+                 part.more ? ZMQ_DONTWAIT | ZMQ_SNDMORE : ZMQ_DONTWAIT) < 0)
         p->result->refused++;
+    p->inside[t->stream] = part.more;
     hist_add(&p->result->lateness, late > 0 ? late : 0);
     p->result->late += late > PUBLISH_LATE_NS;
     p->result->bytes += size;
@@ -245,6 +260,8 @@ static int send_all(struct publisher *p)
         rc = send_message(p, t, p->last_due_ns);
         advance(p, t);
     }
+    for (int i = 0; i < p->streams; i++)
+        end_message(p, i);
     return rc;
 }
 

@@ -93,6 +93,7 @@ static bool put_frame(struct tape *t, const struct tape_input *in, const void *d
     memset(&f, 0, sizeof f); // its padding, too: equal frames are equal bytes
     f.camera = in->stream - 1;
     f.form = in->form;
+    f.first = in->kind == TAPE_SEVERAL_PARTS;
     f.more = in->more;
     f.stamp_wall_ns = in->stamp_wall_ns;
     return put(t, TAPE_FRAMES, TAPE_FRAME, in->at_ns, &f, sizeof f, data, size);

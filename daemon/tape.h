@@ -93,7 +93,7 @@ struct tape_input { // actd.v1.Input
 struct tape_frame {
     int camera; // config's
     enum tape_form form;
-    bool more; // another part follows this one
+    bool first, more; // of a part: of its message; another one follows
     int64_t stamp_wall_ns;
 };
 

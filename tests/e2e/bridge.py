@@ -59,10 +59,9 @@ for t in WANT:
         abs(m.timestamp.seconds + m.timestamp.nanos / 1e9 - s) < 1e-6 for (m, _, _), s in zip(got[t], stamps)))
     ok(f"{t}: and grow", all(a <= b for a, b in zip(stamps, stamps[1:])))
 if driver:
-    first = round(got["/joint_states"][0][0].joints[0].position * 1000)
-    ok("joint states as the driver sent them, all of them", [round(m.joints[0].position * 1000) for m, _, _ in
-                                                              got["/joint_states"]] ==
-       list(range(first, first + len(got["/joint_states"]))))
+    numbers = [round(m.joints[0].position * 1000) for m, _, _ in got["/joint_states"]]
+    odd = [(a, b) for a, b in zip(numbers, numbers[1:]) if b != a + 1]
+    ok("joint states as the driver sent them, all of them", not odd, (len(numbers), odd[:5]))
 else:
     commands = [m for m, _, _ in got["/command"]]
     numbers = [m.sequence for m in commands]

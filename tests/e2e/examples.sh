@@ -8,10 +8,11 @@ fi
 export PYTHONDONTWRITEBYTECODE=1
 
 example() { # example LOG FILE WORD=VALUE…
-    local log=$1 file=$2 command
+    local log=$1 file=$2 command copy
     shift 2
-    command=$(/usr/bin/python3 tests/e2e/as_documented.py "$T/copy" "$file" "$@") || exit 1
-    background "$log" env -C "$T/copy" $command
+    copy=$(mktemp -d "$T/copy.XXX") # its own: it reads what another's commands would write anew
+    command=$(/usr/bin/python3 tests/e2e/as_documented.py "$copy" "$file" "$@") || exit 1
+    background "$log" env -C "$copy" $command
 }
 
 # A grey JPEG of 96x96: one Huffman code of one bit each for "no difference" and "end of block".

@@ -203,6 +203,8 @@ static inline void world_feed_frame(struct world *w, int camera, enum tape_form 
 
     w->frames++;
     in.more = form == TAPE_PARTS && w->frames % 2 == 0; // in pairs
+    if (form == TAPE_PARTS)
+        in.kind = in.more ? TAPE_SEVERAL_PARTS : TAPE_PART;
     memcpy(bytes, &w->frames, sizeof w->frames);
     tape_input(w->tape, &in, bytes, size);
     free(bytes);

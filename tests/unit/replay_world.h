@@ -325,15 +325,15 @@ static inline const char *rw_topic_of(int stream, enum tape_form form)
 }
 
 // What follows the head of an entry, under its topic.
-static inline void rw_put_bytes(struct rw *w, int stream, enum tape_form form, bool more,
-                                const struct tape_entry *e, size_t head)
+static inline void rw_put_bytes(struct rw *w, int stream, enum tape_form form, bool first,
+                                bool more, const struct tape_entry *e, size_t head)
 {
     const unsigned char *bytes = (const unsigned char *)(e + 1) + head;
     unsigned char part[64];
     size_t n = e->size - head;
 
     if (form == TAPE_PARTS) {
-        n = record_part(more, bytes, n, part, sizeof part);
+        n = record_part(&(struct codec_part){bytes, n, first, more}, part, sizeof part);
         bytes = part;
     }
     rw_put(&w->log, rw_topic_of(stream, form), e->at_ns, bytes, n);
@@ -346,7 +346,8 @@ static inline void rw_drain_input(struct rw *w, const struct tape_entry *e)
 
     memcpy(&in, e + 1, sizeof in);
     if (e->size > sizeof in)
-        rw_put_bytes(w, in.stream, in.form, in.more, e, sizeof in);
+        rw_put_bytes(w, in.stream, in.form, in.kind == TAPE_SEVERAL_PARTS, in.more, e,
+                     sizeof in);
     rw_put(&w->log, "/input", e->at_ns, bytes, record_input(&in, bytes, sizeof bytes));
 }
 
@@ -376,7 +377,7 @@ static inline void rw_drain_one(struct rw *w, const struct tape_entry *e)
         break;
     case TAPE_FRAME:
         memcpy(&f, e + 1, sizeof f);
-        rw_put_bytes(w, 1, f.form, f.more, e, sizeof f);
+        rw_put_bytes(w, 1, f.form, f.first, f.more, e, sizeof f);
         break;
     case TAPE_CHUNK:
         memcpy(&c, e + 1, sizeof c);

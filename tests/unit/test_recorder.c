@@ -64,7 +64,7 @@ static bool is_part(const struct mcap_message *m, int i, uint64_t number)
     uint64_t n = 0;
 
     memcpy(&n, bytes + 1, m->size > sizeof n ? sizeof n : 0);
-    return m->size == 21 && bytes[0] == (i == 0) && n == number;
+    return m->size == 21 && bytes[0] == (i == 0 ? 3 : 0) && n == number;
 }
 
 static void see(struct seen *s, const char *topic, const struct mcap_message *m)
