@@ -62,7 +62,7 @@ int log_status(int rc, const struct mcap_error *err)
     case -EINTR:
         return 130;
     case -ENOMEM:
-        return EX_SOFTWARE;
+        return EX_OSERR;
     case -EINVAL:
     case -EFBIG:
     case -EBADMSG:

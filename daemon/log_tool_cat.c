@@ -199,7 +199,7 @@ int log_cat(int argc, char **argv)
         {"topic", 1, NULL, 't'}, {"from", 1, NULL, 'f'}, {"to", 1, NULL, 'e'},
         {"limit", 1, NULL, 'l'}, {"help", 0, NULL, 'h'}, {0}};
     struct cat c = {.topic = calloc((size_t)argc, sizeof *c.topic)};
-    int status = c.topic ? 0 : EX_SOFTWARE;
+    int status = c.topic ? 0 : EX_OSERR;
 
     for (int o; status == 0 && (o = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         if (o == 'h') {

@@ -56,13 +56,14 @@ static const struct sentence modes[] = {
     [8] = {"It has stopped and stays so.",
            "Mend the cause, then actctl reset, then actctl arm."},
     [9] = {"Emergency stop.", "When it is safe: actctl reset, then actctl arm."},
-    [10] = {"It comes to rest because it was asked to.", "Wait until it is READY."},
+    [10] = {"It comes to rest on request, or an approach or the way home ended.", "Wait until it is READY."},
     [11] = {"It goes slowly to the rest pose.",
             "To end it: actctl disarm; at once: actctl stop."},
 };
 
 static const struct sentence reasons[] = {
-    [1] = {"Nothing was received yet.", "Start the driver and the cameras."},
+    [1] = {"The start is not over, or streams are not yet fresh long enough.",
+           "Wait; if it stays so: start the driver and the cameras."},
     [2] = {"No joint state came so far.", "Start the driver, or mend its endpoint."},
     [3] = {"The newest joint state is too old.", "See whether the driver still runs."},
     [4] = {"A camera has sent nothing so far.", "Start it, or mend its endpoint."},

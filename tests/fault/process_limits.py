@@ -9,6 +9,7 @@ import sys
 import time
 
 from process_kit import BLIND_TIME, SLOW, Problem, ends, mode, need, reason, row, running
+from process_signals import dies
 
 
 def limited(what, amount):
@@ -152,3 +153,56 @@ def quota(place):
      r"^it did not stop|^stopped for ")
 def throttled(place):
     return held_back(place, (("cpu.rt_period_us", "1000000"), ("cpu.rt_runtime_us", "500")))
+
+
+@contextlib.contextmanager
+def memory_group(limit):
+    """A cgroup (v1, memory) of so many bytes; None where there is no such thing."""
+    mine = f"/sys/fs/cgroup/memory/actd-fault-{os.getpid()}"
+    try:
+        os.mkdir(mine)
+    except OSError as e:
+        yield None, f"not on this machine ({e.strerror})"
+        return
+    try:
+        write(f"{mine}/memory.limit_in_bytes", str(limit))
+        yield mine, ""
+    finally:
+        end = time.monotonic() + 5
+        while time.monotonic() < end:  # the dead leave a moment later
+            with contextlib.suppress(OSError):
+                with open(f"{mine}/cgroup.procs") as f:
+                    for pid in f.read().split():
+                        os.kill(int(pid), signal.SIGKILL)
+                os.rmdir(mine)
+                break
+            time.sleep(0.05)
+
+
+# Takes what there is in the group; the kernel ends the one that has offered itself.
+GREEDY = """
+import sys
+with open(sys.argv[1] + "/cgroup.procs", "w") as f: f.write("0")
+taken = []
+while True: taken.append(bytearray(b"x" * (1 << 20)))
+"""
+
+
+@row("a cgroup out of memory: killed by the kernel", "time to live; back disarmed")
+def out_of_memory(place):
+    with memory_group(400 << 20) as (path, why_not):
+        if not path:
+            return None, why_not, "-"
+        greedy = []
+
+        def starve(actd):
+            with contextlib.suppress(OSError):
+                write(f"/proc/{actd.pid}/oom_score_adj", "1000")
+            greedy.append(subprocess.Popen([sys.executable, "-c", GREEDY, path], stderr=subprocess.DEVNULL))
+
+        try:
+            return dies(place, starve, ("sh", "-c", f"echo 0 >{path}/cgroup.procs; exec \"$@\"", "sh"))
+        finally:
+            for p in greedy:
+                p.kill()
+                p.wait()

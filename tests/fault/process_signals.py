@@ -41,10 +41,10 @@ def sighup(place):
     return 0, "goes on", "NONE"
 
 
-def dies(place, number):
-    with running(place) as (actd, ear):
-        actd.send_signal(number)
-        actd.wait()
+def dies(place, kill, prefix=()):
+    with running(place, prefix=prefix) as (actd, ear):
+        kill(actd)
+        need(actd.wait(30) < 0, "no signal ended it")
         time.sleep(1)
         ttl = ear.last().time_to_live_ns / 1e6
     place.processes[0].terminate()
@@ -63,17 +63,17 @@ def dies(place, number):
 
 @row("SIGKILL", "time to live; back disarmed")
 def sigkill(place):
-    return dies(place, signal.SIGKILL)
+    return dies(place, lambda actd: actd.send_signal(signal.SIGKILL))
 
 
 @row("SIGSEGV, as of the policy's thread", "time to live; back disarmed")
 def sigsegv(place):
-    return dies(place, signal.SIGSEGV)
+    return dies(place, lambda actd: actd.send_signal(signal.SIGSEGV))
 
 
 @row("SIGABRT, as of a library", "time to live; back disarmed")
 def sigabrt(place):
-    return dies(place, signal.SIGABRT)
+    return dies(place, lambda actd: actd.send_signal(signal.SIGABRT))
 
 
 @row("SIGSTOP for 1 s", "skip, no burst, fault and no jump", [BLIND_TICK_GAP, BLIND_STALLS],

@@ -35,7 +35,8 @@ import process_signals  # noqa: E402,F401
 REFUSED = ("address space of 150 MB", "memory can not be locked, require_rt",
            "weights cut, hostile, misnamed, not finite", "every mistake in a configuration")
 # The first log ends in the middle of a chunk, and the next start has made it whole.
-KILLED = ("SIGKILL", "SIGSEGV, as of the policy's thread", "SIGABRT, as of a library")
+KILLED = ("SIGKILL", "SIGSEGV, as of the policy's thread", "SIGABRT, as of a library",
+          "a cgroup out of memory: killed by the kernel")
 # No robot is there, for a moment only: ticks, and nothing else.
 ALONE = ("NOTIFY_SOCKET bad or abstract",)
 TRIES = 3  # a busy machine keeps the simulated robot waiting, and then there is nothing to record
@@ -45,7 +46,7 @@ LEAST_TICKS, LEAST_ALONE = 50, 20
 class Place(kit.Place):
     """With a directory of recordings, two policies to change between, and all that was ever said."""
 
-    said = ""
+    said, checked = "", 0
 
     def write_config(self, name, change=lambda text: text, policy="config/policies/reach"):
         self.record = os.path.join(self.dir, "record")
@@ -165,12 +166,30 @@ def fault(place, name, function):
             p.wait(20)
 
 
+def mistaken(place):
+    """Every configuration with a mistake, and a recording that it asks for, run and not only checked."""
+    place.checked = 0
+    for path in sorted(glob.glob("tests/data/config/*.yaml")):
+        if os.path.basename(path).startswith("policy_"):
+            continue
+        mine = os.path.join(place.dir, os.path.basename(path))
+        shutil.copy(path, mine)
+        os.chmod(mine, 0o600)
+        with open(mine, "a") as f:
+            f.write(f"\nrecord: {{mode: always, directory: {place.record}}}\n")
+        a = place.start(f"{place.build}/actd", "run", "-c", mine, "--seconds", "1", log="actd.log")
+        ends(a, 10, 78)
+        place.checked += 1
+    place.action = f"{place.checked} times exit 78, run and not only checked"
+
+
 def refused(place):
     """No recording, since no daemon came as far as its loop."""
     said = place.everything_said()
     need("loop: " not in said, "its loop ran, and there is no recording" if not logs(place) else "its loop ran")
     need(not logs(place), f"a recording of nothing: {logs(place)}")
-    need(all(p.poll() for p in place.processes), "one ended as if all were well")
+    need(place.processes or place.checked, "nothing was started")
+    need(all((p.wait(5) or 0) > 0 for p in place.processes), "one ended as if all were well, or by a signal")
 
 
 def until(place, wanted, seconds=15):
@@ -217,7 +236,10 @@ def day(place):
 
 def rows():
     for name, _, _, _, function in kit.ROWS:
-        yield name, lambda place, n=name, f=function: fault(place, n, f)
+        if name == "every mistake in a configuration":
+            yield name, mistaken
+        else:
+            yield name, lambda place, n=name, f=function: fault(place, n, f)
     yield "two swaps, an e-stop, and on again", day
 
 
@@ -226,7 +248,7 @@ class Session:
         self.build, self.waiting, self.n, self.good = build, [], 0, 0
 
     def attempt(self, name, run):
-        for tries in range(1, TRIES + 1):
+        for tries in range(1, 2 if name in REFUSED else TRIES + 1):
             place = Place(self.build, {})
             try:
                 run(place)

@@ -29,6 +29,23 @@ pid=$(pid_of)
 kill -KILL "$pid"
 came_back "killed" "$pid" 2
 
+# What fails again and again is given up, and says so; a person starts it.
+storm() {
+    for _ in {1..8}; do
+        pid=$(pid_of)
+        kill -KILL "$pid"
+        wait_for 20 eval 'is_new $pid || is_state failed' || return 1
+        is_state failed && return
+    done
+    return 1
+}
+ok "a storm of restarts is given up" storm
+sleep 3
+ok "for good" is_state failed
+systemctl reset-failed "$UNIT"
+ok "until a person starts it" systemctl start "$UNIT"
+ok "disarmed" stays_disarmed
+
 # A refused configuration stays refused: no restart, and the log names the place.
 printf 'instance: broken\nno_such_key: 1\n' >/etc/actd/broken.yaml
 ok "a refused configuration does not start" not systemctl start actd@broken
