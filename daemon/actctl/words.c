@@ -56,7 +56,8 @@ static const struct sentence modes[] = {
     [8] = {"It has stopped and stays so.",
            "Mend the cause, then actctl reset, then actctl arm."},
     [9] = {"Emergency stop.", "When it is safe: actctl reset, then actctl arm."},
-    [10] = {"It comes to rest on request, or an approach or the way home ended.", "Wait until it is READY."},
+    [10] = {"It comes to rest on request, or an approach or the way home ended.",
+            "Wait until it is READY."},
     [11] = {"It goes slowly to the rest pose.",
             "To end it: actctl disarm; at once: actctl stop."},
 };
