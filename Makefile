@@ -18,6 +18,7 @@ SANFLAGS :=
 endif
 
 CC ?= cc
+comma := ,
 # One line per file; V=1 shows whole commands.
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
@@ -39,6 +40,17 @@ endif
 # No contraction of a*b+c, no -ffast-math: the same binary must give the same bits on every run.
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) $(HARD) -ffp-contract=off $(SANFLAGS) \
 	-I. -isystem $(BUILD)/gen $(shell pkg-config --cflags $(PKGS_CORE)) $(CFLAGS)
+# A kernel for one instruction set is a file of its own, NAME_avx2.c, and nothing else may use that
+# set; of another architecture it compiles to nothing. In every kind of build, the fuzzers', too.
+ISA_AVX2   := -mavx2 -mfma
+ISA_AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+ISA_FLAGS :=
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
+$(BUILD)/%_avx2.o: ISA_FLAGS := $(ISA_AVX2)
+$(BUILD)/%_avx512.o: ISA_FLAGS := $(ISA_AVX512)
+$(BUILD)/%_vnni_avx2.o: ISA_FLAGS := $(ISA_AVX2) -mavxvnni
+$(BUILD)/%_vnni_avx512.o: ISA_FLAGS := $(ISA_AVX512) -mavx512vnni
+endif
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
 LIBS_POLICY := -lopenblas -ljansson -lcrypto -lpthread -lm
 LIBS_CORE = $(shell pkg-config --libs $(PKGS_CORE)) $(LIBS_POLICY)
@@ -88,10 +100,10 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=c17 $(OPT) $(HARD) $(SANFLAGS) -I$(BUILD)/gen -c -o $@ $<
 
-$(BUILD)/%.o: %.c | $(GEN_H)
+$(BUILD)/%.o: %.c $(GEN_H)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS_ALL) -DACTD_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) $(ISA_FLAGS) -DACTD_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
 
 # Whoever says the version is compiled anew when it has changed.
 VERSIONED := $(shell grep -ls 'ACTD_VERSION' daemon/*.c daemon/*/*.c daemon/actctl/*.h)
@@ -137,17 +149,21 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libactd.a $(BUILD)/
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LIBS_CORE)
 
+# It stands between the network and what divides its work.
+$(BUILD)/tests/test_partition: LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,pool_run pool_threads pool_share gemm_kernel \
+	winograd_transforms_of linear_run conv_run stem_run attention_run layer_norm_run map_flatten)
+
 # ---- what people call ----------------------------------------------------------------------
 DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler libprotobuf-dev libopenblas-pthread-dev libyaml-dev libjansson-dev \
 	libturbojpeg0-dev libsystemd-dev libssl-dev libmicrohttpd-dev zlib1g-dev libzstd-dev liblz4-dev libmujoco-dev libegl-dev libegl-mesa0 libgl1-mesa-dri \
-	libpng-dev libcmocka-dev python3 python3-zmq python3-protobuf systemd procps
+	libpng-dev libcmocka-dev valgrind python3 python3-zmq python3-protobuf systemd procps
 LINT_DEBS := clang clang-format clang-tidy cppcheck libclang-rt-14-dev man-db
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help deps deps-lint test unit bench demo demo-100 parity lint fuzz ci clean
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*## ' Makefile systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk | \
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk tests/neon/rules.mk | \
 		sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
 # Does nothing when everything is there already, so it also works without a network then.
@@ -162,21 +178,56 @@ deps-lint: ## install clang, clang-tidy, cppcheck for lint and fuzz
 	$(SUDO) apt-get update -qq && $(SUDO) env \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m; fi
 
-unit: $(UNITS) $(FAULT_BIN) $(BUILD)/bench_loop
+unit: $(UNITS) $(FAULT_BIN) $(BUILD)/bench_loop $(BUILD)/bench_count $(BUILD)/bench_policy $(BUILD)/bench_kernels
 test: all unit ## every test; T=NAME runs the matching ones; SAN=1 with sanitizers
 	@BUILD=$(BUILD) SAN=$(SAN) CC="$(CC)" tests/run "$(T)"
 
 demo: all ## the simulated robot driven by the shipped policy, 10 episodes
-	$(BUILD)/actd-demo --output $(BUILD)/demo
-demo-100: all ## the same over 100 unseen episodes; at least 95 must succeed
-	$(BUILD)/actd-demo --output $(BUILD)/demo-100 --episodes 100 --seed 2000 --need 0.95
+	$(BUILD)/actd-demo $(DEMO_CONFIG) --output $(BUILD)/demo
+demo-100: all ## the same over 100 unseen episodes; at least 95 must succeed (PRECISION=int8: in that)
+	$(BUILD)/actd-demo $(DEMO_CONFIG) --output $(BUILD)/demo-100 --episodes 100 --seed 2000 --need 0.95
+# With another policy.precision the robot is a copy, whose relative paths are made absolute.
+DEMO_YAML := $(if $(PRECISION),$(BUILD)/reach-$(PRECISION).yaml)
+DEMO_CONFIG := $(if $(PRECISION),-c $(DEMO_YAML))
+demo demo-100: $(DEMO_YAML)
+$(BUILD)/reach-%.yaml: config/reach.yaml
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|^  directory: policies|  directory: $(CURDIR)/config/policies|' \
+		-e 's|^policy:|&\n  precision: $*|' $< >$@
 
 BENCH_RUNS ?= 20
-bench: $(BUILD)/bench_policy ## milliseconds per inference of the full-size cases
-	OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell $(BUILD)/bench_policy $(BENCH_RUNS)
-$(BUILD)/bench_policy: $(BUILD)/tests/bench/bench_policy.o $(BUILD)/libpolicy.a
+bench: $(BUILD)/bench_policy ## an inference of the full-size cases: ms, share of the peak, stages, memory (BENCH_RUNS=20, BENCH_ARGS="--cases ad --kernels avx2")
+	OPENBLAS_NUM_THREADS=1 $(BUILD)/bench_policy --runs $(BENCH_RUNS) --peers tests/bench/RESULTS.md $(BENCH_ARGS)
+$(BUILD)/bench_policy: $(call obj,$(wildcard tests/bench/bench_policy*.c) tests/bench/bench_kernels_race.c \
+		$(wildcard tests/bench/bench_kernels_probe_*.c)) $(BUILD)/libpolicy.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
+
+KERNELS_O = $(call obj,$(wildcard tests/bench/bench_kernels*.c))
+bench-kernels: $(BUILD)/bench_kernels ## each kernel against the FMA peak of its instruction set and OpenBLAS (BENCH_KERNELS_ARGS="--isa avx2")
+	OPENBLAS_NUM_THREADS=1 $(BUILD)/bench_kernels $(BENCH_KERNELS_ARGS)
+$(BUILD)/bench_kernels: $(KERNELS_O) $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
+.PHONY: bench-kernels
+
+$(BUILD)/bench_count: $(BUILD)/tests/bench/bench_count.o $(BUILD)/libpolicy.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
+count-instructions: $(BUILD)/bench_count ## writes tests/bench/instructions.txt anew, which make test compares with
+	@BUILD=$(BUILD) CC="$(CC)" tests/bench/count_instructions --renew
+.PHONY: count-instructions
+
+PEERS_BIN := $(BUILD)/bench_serve $(BUILD)/fma_probe
+bench-peers: $(PEERS_BIN) ## ONNX Runtime, OpenVINO, PyTorch in turn with ours: tests/bench/RESULTS.md (PYTHON=a venv, BENCH_ARGS=--quick)
+	$(PYTHON) tests/bench/peers.py --build $(BUILD) $(BENCH_ARGS)
+$(BUILD)/bench_serve: $(BUILD)/tests/bench/bench_serve.o $(BUILD)/libpolicy.a
+$(BUILD)/fma_probe: $(call obj,tests/bench/fma_probe.c tests/bench/bench_kernels_race.c \
+	$(wildcard tests/bench/bench_kernels_probe_*.c)) $(BUILD)/libpolicy.a
+$(PEERS_BIN):
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_POLICY)
+.PHONY: bench-peers
 
 # ---- faults ----------------------------------------------------------------------------------
 FAULT_OBJ = $(patsubst %,$(BUILD)/tests/fault/%.o,injector plant clock sender sender_frame world world_bus world_new \
@@ -258,7 +309,9 @@ lint: deps-lint $(GEN_H) ## clang-format, clang-tidy, cppcheck
 		--error-exitcode=1 -j2 -I. $(ALL_C)
 	@echo clang-tidy
 	@printf '%s\n' $(ALL_C) | xargs -P2 -I{} sh -c "clang-tidy --quiet {} -- -std=c17 -D_GNU_SOURCE \
-		-DACTD_VERSION='\"x\"' -I. -isystem $(BUILD)/gen >$(BUILD)/tidy.\$$\$$ 2>/dev/null || \
+		-DACTD_VERSION='\"x\"' -I. -isystem $(BUILD)/gen \
+		\$$(case {} in *_vnni_avx2.c) echo $(ISA_AVX2) -mavxvnni;; *_vnni_avx512.c) echo $(ISA_AVX512) -mavx512vnni;; \
+		*_avx2.c) echo $(ISA_AVX2);; *_avx512.c) echo $(ISA_AVX512);; esac) >$(BUILD)/tidy.\$$\$$ 2>/dev/null || \
 		{ cat $(BUILD)/tidy.\$$\$$; exit 1; }; rm -f $(BUILD)/tidy.\$$\$$"
 
 # ---- fuzz ----------------------------------------------------------------------------------
@@ -267,10 +320,10 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_
 FUZZ_CC := clang -std=c17 -D_GNU_SOURCE -g -O1 -fno-sanitize-recover=all -I. \
 	-isystem $(BUILD)/gen -MMD -MP
 FUZZ_O  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(DAEMON_C) $(POLICY_C) $(PROTOS:%=gen/%.pb-c.c))
-$(BUILD)/fuzz/%.o: %.c | $(GEN_H)
+$(BUILD)/fuzz/%.o: %.c $(GEN_H)
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
-	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+	$(Q)$(FUZZ_CC) $(ISA_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
 $(BUILD)/fuzz/gen/%.o: $(BUILD)/gen/%.c | $(GEN_H)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
@@ -286,7 +339,7 @@ fuzz: deps-lint $(FUZZERS) ## each fuzzer for FUZZ_SECONDS (30), FUZZ_JOBS (2) a
 		2>$(BUILD)/corpus/$$n.log || { tail -40 $(BUILD)/corpus/$$n.log; exit 255; }; \
 		echo "$$n for $(FUZZ_SECONDS) s: $$(grep number_of_executed $(BUILD)/corpus/$$n.log)"'
 
-ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, fault, replay, systemd, fuzz, demo
+ci: ## make test, then clang, sanitizers, lint, coverage, some mutants and swaps, ARM kernels, fault, replay, systemd, fuzz, demo
 	$(MAKE) test
 	$(MAKE) ci-rest
 .PHONY: ci-rest
@@ -297,6 +350,7 @@ ci-rest:
 	$(MAKE) lint
 	$(MAKE) coverage
 	$(MAKE) mutation MUTATION_ARGS="--sample 100"
+	$(MAKE) deps-neon test-neon
 	$(MAKE) fault
 	$(MAKE) replay
 	$(MAKE) swap SWAPS=40 SWAP_FULL=2 SWAP_NEED_S=8
@@ -308,7 +362,7 @@ ci-rest:
 clean:
 	rm -rf build build-san build-clang build-tsan
 
-include systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk
+include systemd/rules.mk tests/swap/rules.mk tests/record/rules.mk tests/replay/rules.mk tests/neon/rules.mk
 
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

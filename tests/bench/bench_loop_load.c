@@ -138,9 +138,10 @@ static int observe(struct worker *w)
     for (size_t i = 0; i < most; i++)
         w->pixels[i] = (uint8_t)act_fixture_mix(i);
     for (int i = 0; i < info->n_cameras; i++)
-        w->image[i] =
-            (struct policy_image){w->pixels, info->camera[i].width,
-                                  info->camera[i].height, 3 * info->camera[i].width};
+        w->image[i] = (struct policy_image){.rgb = w->pixels,
+                                            .width = info->camera[i].width,
+                                            .height = info->camera[i].height,
+                                            .stride = 3 * info->camera[i].width};
     w->obs = (struct policy_observation){w->state, w->state, w->image};
     return 0;
 }

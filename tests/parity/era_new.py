@@ -4,6 +4,8 @@ python era_new.py OUT            golden cases into OUT/golden and OUT/checkpoint
 python era_new.py OUT full       the default-size models, weights and all, into OUT
 python era_new.py OUT carried    small whole checkpoints, likewise; like the former they carry a
                                  golden.safetensors of LeRobot's own forward
+python era_new.py OUT trained DEMOS     the policy that ships, whose weights were trained, before
+                                 pictures of the simulator (DEMOS: actd-sim --record DEMOS)
 python era_new.py OUT NAME ...   only these golden cases
 """
 
@@ -30,6 +32,10 @@ from safetensors.torch import load_file, save_file
 import cases
 import common
 import gen
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "policy" / "train"))
+from demos import read_episode
 
 CPU = torch.device("cpu")
 VERSIONS = {"lerobot": lerobot.__version__, "torch": torch.__version__.split("+")[0]}
@@ -286,9 +292,38 @@ def whole_case(out, name):
     print(f"{name:24} |normalised| <= {np.abs(normalized).max():.2f}", flush=True)
 
 
+def write_inputs(where, obs, keys, normalized, actions, ranges):
+    """What tests/parity/infer_dir.c reads beside the checkpoint."""
+    for i, key in enumerate(keys):
+        (where / f"image{i}.rgb").write_bytes(np.ascontiguousarray(obs[key]).tobytes())
+    common.write_floats(where / "state.f32", [obs[common.STATE_KEY]])
+    common.write_floats(where / "expected.f32", [normalized, actions])
+    common.write_floats(where / "range.f32", [ranges])
+    write_golden(where, obs, actions)
+
+
+def trained(out, demos, every=12):
+    """Trained weights have outliers that grown ones lack, and pictures have large even areas."""
+    ship = ROOT / "config" / "policies" / "reach"
+    keys = [k for k in json.loads((ship / "config.json").read_text())["input_features"]
+            if "images" in k]
+    for episode in sorted(demos.iterdir()):
+        _, state, action, frames = read_episode(episode)
+        for t in range(0, len(state), every):
+            where = out / f"trained_{episode.stem}_{t:03d}"
+            shutil.copytree(ship, where, ignore=shutil.ignore_patterns("golden*", "*.png"))
+            obs = {k: frames[k.rpartition(".")[2]][t] for k in keys}
+            obs[common.STATE_KEY] = state[t]
+            normalized, actions, _ = run_checkpoint(where, {}, obs)
+            write_inputs(where, obs, keys, normalized, actions, np.ptp(action, axis=0) + 1e-3)
+
+
 def main():
     out, names = Path(sys.argv[1]), sys.argv[2:]
     torch.manual_seed(0)
+    if names[:1] == ["trained"]:
+        trained(out, Path(names[1]))
+        return
     several = {"full": cases.FULL, "carried": cases.CARRIED}
     if len(names) == 1 and names[0] in several:
         for name in several[names[0]]:

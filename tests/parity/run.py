@@ -10,7 +10,8 @@
    them),
 3. runs whole checkpoints, small ones and the default-size models: LeRobot writes one, computes
    its actions and records them in its golden.safetensors, then tests/parity/infer_dir.c loads
-   the same directory, and must refuse it once the record is perturbed,
+   the same directory, and must refuse it once the record is perturbed; the policy that ships,
+   whose weights were trained, likewise before pictures of its simulator,
 4. runs the C golden tests, and prints one table of worst differences,
 5. records the simulated arm and opens the recordings with PyPI's MCAP reader and with Rerun's loader
    (viewers.py; alone with --only-viewers, which needs none of the above).
@@ -305,11 +306,19 @@ def whole_case(driver, case, rows):
     rows.append(("perturbed", case.name, 0.0 if good else math.inf, 0.0, (why or refusal)[:72]))
 
 
-def whole(python, driver, rows, keep, which):
+def whole(python, driver, rows, keep, *which):
     with tempfile.TemporaryDirectory(dir=keep) as tmp:
-        run(python, HERE / "era_new.py", tmp, which, cwd=HERE)
+        run(python, HERE / "era_new.py", tmp, *which, cwd=HERE)
         for case in sorted(Path(tmp).iterdir()):
             whole_case(driver, case, rows)
+
+
+def trained(args, python, driver, rows):
+    """The policy that ships, before pictures of its simulator."""
+    with tempfile.TemporaryDirectory() as demos:
+        sim = Path(os.path.abspath(args.build)) / "actd-sim"
+        run(sim, "--record", demos, "--episodes", 2, "--seed", 3000, stdout=subprocess.DEVNULL)
+        whole(python, driver, rows, None, "trained", demos)
 
 
 def datasets(args, python, rows):
@@ -391,6 +400,7 @@ def main():
     golden_tests(tests, rows)
     for which in ["carried"] + ([] if args.skip_full else ["full"]):
         whole(new, driver, rows, args.tmp, which)
+    trained(args, new, driver, rows)
     datasets(args, new, rows)
     bad = print_table(rows)
     return 1 if viewers(args) or bad else 0
