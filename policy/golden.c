@@ -17,14 +17,14 @@ static size_t picture_bytes(const struct policy_camera *c)
     return 3 * (size_t)c->height * (size_t)c->width;
 }
 
-static size_t action_values(const struct policy_info *info)
+size_t golden_values(const struct policy_info *info)
 {
     return (size_t)info->chunk_size * (size_t)info->action_dim;
 }
 
 int golden_allocate(struct golden *g, const struct policy_info *info)
 {
-    size_t n = action_values(info);
+    size_t n = golden_values(info);
     *g = (struct golden){.state = calloc((size_t)info->state_dim + 1, sizeof(float)),
                          .env = calloc((size_t)info->env_dim + 1, sizeof(float)),
                          .actions = calloc(n, sizeof(float)),
@@ -36,7 +36,10 @@ int golden_allocate(struct golden *g, const struct policy_info *info)
         g->rgb[i] = malloc(picture_bytes(c));
         if (!g->rgb[i])
             return -ENOMEM;
-        g->image[i] = (struct policy_image){g->rgb[i], c->width, c->height, 3 * c->width};
+        g->image[i] = (struct policy_image){.rgb = g->rgb[i],
+                                            .width = c->width,
+                                            .height = c->height,
+                                            .stride = 3 * c->width};
     }
     return 0;
 }
@@ -64,7 +67,7 @@ int golden_parts(const struct golden *g, const struct policy_info *info,
             (struct golden_part){"observation.environment_state", ST_F32, 1, {e}, g->env,
                                  (size_t)e * sizeof(float)};
     part[n++] = (struct golden_part){
-        "action", ST_F32, 2, {c, a}, g->actions, action_values(info) * sizeof(float)};
+        "action", ST_F32, 2, {c, a}, g->actions, golden_values(info) * sizeof(float)};
     for (int i = 0; i < info->n_cameras; i++) {
         const struct policy_camera *m = &info->camera[i];
         part[n++] = (struct golden_part){
@@ -125,8 +128,8 @@ static int read_part(struct st_file *f, const struct golden_part *part, const ch
     return st_read_bytes(f, t, part->data, part->bytes, err);
 }
 
-static int read_parts(const struct golden *g, const struct policy_info *info,
-                      struct st_file *f, const char *shown, struct policy_error *err)
+int golden_read(const struct golden *g, const struct policy_info *info, struct st_file *f,
+                const char *shown, struct policy_error *err)
 {
     struct golden_part part[GOLDEN_MAX_PARTS];
     int n = golden_parts(g, info, part), rc = 0;
@@ -143,7 +146,7 @@ static int read_parts(const struct golden *g, const struct policy_info *info,
 static int compare(const struct golden *g, struct policy_info *info, const char *shown,
                    struct policy_error *err)
 {
-    size_t n = action_values(info), worst = 0;
+    size_t n = golden_values(info), worst = 0;
     double scale = 1, difference = 0;
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)g->answer[i] - (double)g->actions[i]);
@@ -176,7 +179,7 @@ static int check(struct policy *p, struct st_file *f, const char *shown,
                  ? refuse(err, ENOMEM, "no memory to compare with %s", shown)
                  : 0;
     if (rc == 0)
-        rc = read_parts(&g, info, f, shown, err);
+        rc = golden_read(&g, info, f, shown, err);
     if (rc == 0)
         rc = golden_compute(&g, p, err);
     if (rc == 0)

@@ -8,6 +8,9 @@
 //   <key of each camera>           U8  (H, W, 3)   RGB, of the size as trained
 //   action                         F32 (C, A)      in the checkpoint's units
 //
+// What is compared is the network in float32, whatever precision was asked for: the record says
+// whether these are the weights. How far another precision is from that, deviation.h measures.
+//
 // All functions are plain.
 #ifndef ACTD_GOLDEN_H
 #define ACTD_GOLDEN_H

@@ -31,6 +31,17 @@ void golden_free(struct golden *g);
 int golden_parts(const struct golden *g, const struct policy_info *info,
                  struct golden_part part[GOLDEN_MAX_PARTS]);
 
+// The observation and answer of the file, as `shown` calls it. 0 or -errno with err filled.
+int golden_read(const struct golden *g, const struct policy_info *info, struct st_file *f,
+                const char *shown, struct policy_error *err);
+
+// An observation made up from `seed`: values that are -1 to 1 once normalised, and pictures of 8 by 8
+// fields, each of one colour.
+void golden_make_up(struct golden *g, const struct policy *p, uint64_t seed);
+
+// Values of a chunk.
+size_t golden_values(const struct policy_info *info);
+
 // Fills g->answer. 0 or -errno with err filled.
 int golden_compute(struct golden *g, struct policy *p, struct policy_error *err);
 

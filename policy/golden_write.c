@@ -41,8 +41,7 @@ static void make_picture(const struct policy_camera *c, uint64_t *seed, uint8_t 
             memcpy(rgb, colour[8 * y / c->height][8 * x / c->width], 3);
 }
 
-static int make(struct golden *g, struct policy *p, uint64_t seed,
-                struct policy_error *err)
+void golden_make_up(struct golden *g, const struct policy *p, uint64_t seed)
 {
     const struct lerobot_checkpoint *c = p->checkpoint;
     if (p->info.state_dim)
@@ -51,9 +50,14 @@ static int make(struct golden *g, struct policy *p, uint64_t seed,
         make_values(&c->env, &seed, g->env);
     for (int i = 0; i < p->info.n_cameras; i++)
         make_picture(&p->info.camera[i], &seed, g->rgb[i]);
+}
+
+static int make(struct golden *g, struct policy *p, uint64_t seed,
+                struct policy_error *err)
+{
+    golden_make_up(g, p, seed);
     int rc = golden_compute(g, p, err);
-    size_t n = (size_t)p->info.chunk_size * (size_t)p->info.action_dim;
-    memcpy(g->actions, g->answer, n * sizeof *g->actions);
+    memcpy(g->actions, g->answer, golden_values(&p->info) * sizeof *g->actions);
     return rc;
 }
 

@@ -14,6 +14,10 @@
 #include "policy/normalize.h"
 #include "policy/policy.h"
 
+// What each value of 8 bits becomes, per channel: the same float operations in the same order as
+// image_to_planes'. Any thread class.
+void image_table(const struct norm *norm, float table[3][256]);
+
 // infer. Allocates nothing; 3 KiB (same size) or 9 KiB (resampling) of stack.
 //   image  (h, w, 3) any size the resize mode allows
 //   norm   3 values (one per channel)

@@ -261,7 +261,7 @@ int lerobot_want(const struct lerobot_checkpoint *c, const char *name, int rank,
     for (int i = 0; i < rank; i++)
         n *= (size_t)shape[i];
     if (r == 0)
-        *out = (struct st_want){e->tensor, dst, n};
+        *out = (struct st_want){.tensor = e->tensor, .dst = dst, .n = n};
     return r;
 }
 

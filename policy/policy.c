@@ -14,7 +14,7 @@
 #include "policy/image.h"
 #include "policy/policy_priv.h"
 
-// ---- inference ------------------------------------------------------------------------
+// ---- what is taken ---------------------------------------------------------------------
 
 static bool all_finite(const float *x, size_t n)
 {
@@ -72,33 +72,124 @@ static int preprocess(const struct policy *p, int i, const struct policy_image *
 struct image_job {
     struct policy *p;
     const struct policy_image *image; // (n_cameras)
+    uint32_t reused;                  // bit i: camera i's need not be read
 };
+
+// A frame of the trained size is read by the network's first layer itself.
+static int take_image(struct policy *p, int i, const struct policy_image *image)
+{
+    const struct policy_camera *cam = &p->info.camera[i];
+    struct act_state *s = &p->act.s;
+    struct stem_image *to = &s->image[i];
+    *to = (struct stem_image){.height = cam->height, .width = cam->width};
+    if (image->width == cam->width && image->height == cam->height) {
+        to->rgb = image->rgb;
+        to->stride = (size_t)image->stride;
+        to->table = (const float(*)[256])p->table[i];
+        return 0;
+    }
+    to->planes = s->planes[i];
+    return preprocess(p, i, image, s->planes[i]);
+}
 
 static void image_task(void *arg, int worker, int workers)
 {
     const struct image_job *j = arg;
     for (int i = worker; i < j->p->info.n_cameras; i += workers)
-        j->p->image_rc[i] = preprocess(j->p, i, &j->image[i], j->p->act.s.planes[i]);
+        if (!(j->reused & 1u << i))
+            j->p->image_rc[i] = take_image(j->p, i, &j->image[i]);
 }
 
-static int read_images(struct policy *p, const struct policy_image *image)
+static int not_resized(struct policy *p, int i, int rc)
 {
-    struct image_job j = {p, image};
-    if (p->info.n_cameras)
-        pool_run(p->pool, image_task, &j);
+    return REFUSE(p, -rc, "the frame for %s can not be resized", p->info.camera[i].key);
+}
+
+static int read_images(struct policy *p, const struct policy_image *image,
+                       uint32_t reused)
+{
+    struct image_job j = {p, image, reused};
+    memset(p->image_rc, 0, sizeof p->image_rc);
+    pool_run(p->pool, image_task, &j);
     for (int i = 0; i < p->info.n_cameras; i++)
         if (p->image_rc[i])
-            return REFUSE(p, -p->image_rc[i], "the frame for %s can not be resized",
-                          p->info.camera[i].key);
+            return not_resized(p, i, p->image_rc[i]);
     return 0;
 }
+
+// ---- what was seen already ------------------------------------------------------------
+
+// Are the features of this frame there?
+static bool kept(const struct policy *p, int i, const struct policy_image *image)
+{
+    return image->number != 0 && image->number == p->seen[i];
+}
+
+// The frame is in act.s.image. Its number is written last: what is half done has none.
+static void see(struct policy *p, int i, uint64_t number)
+{
+    p->seen[i] = 0;
+    act_see(&p->act, p->pool, i);
+    p->seen[i] = number;
+}
+
+// The features of all cameras: those that are not there yet.
+static int see_all(struct policy *p, const struct policy_image *image)
+{
+    int n = p->info.n_cameras;
+    uint32_t reused = 0;
+    for (int i = 0; i < n; i++)
+        reused |= (uint32_t)kept(p, i, &image[i]) << i;
+    if (n > 0 && reused != UINT32_MAX >> (32 - n)) {
+        int rc = read_images(p, image, reused);
+        if (rc)
+            return rc;
+        profile_part(p->act.profile, "backbone", "", -1);
+        profile_other(p->act.profile, "frames");
+    }
+    for (int i = 0; i < n; i++)
+        if (!(reused & 1u << i))
+            see(p, i, image[i].number);
+    p->reused = reused;
+    return 0;
+}
+
+int policy_see(struct policy *p, int camera, const struct policy_image *image)
+{
+    if (!p)
+        return -EINVAL;
+    if (!image || camera < 0 || camera >= p->info.n_cameras)
+        return REFUSE(p, EINVAL, "policy_see: there is no camera %d", camera);
+    int rc = check_image(p, camera, image);
+    if (rc || image->number == 0 || kept(p, camera, image))
+        return rc;
+    profile_begin(p->act.profile);
+    rc = take_image(p, camera, image);
+    if (rc)
+        return not_resized(p, camera, rc);
+    see(p, camera, image->number);
+    return 0;
+}
+
+void policy_profile(struct policy *p, struct profile *profile)
+{
+    p->act.profile = p->act.s.backbone.profile = profile;
+}
+
+uint32_t policy_reused(const struct policy *p)
+{
+    return p->reused;
+}
+
+// ---- inference ------------------------------------------------------------------------
 
 int policy_compute(struct policy *p, float *actions)
 {
     const struct act_state *s = &p->act.s;
-    size_t n = (size_t)p->info.chunk_size * (size_t)p->info.action_dim;
+    size_t n = (size_t)p->info.rows * (size_t)p->info.action_dim;
     act_forward(&p->act, p->pool);
-    norm_invert(&p->checkpoint->action, s->actions, actions, p->info.chunk_size);
+    norm_invert(&p->checkpoint->action, s->actions, actions, p->info.rows);
+    profile_other(p->act.profile, "output");
     if (!all_finite(s->actions, n) || !all_finite(actions, n))
         return REFUSE(p, EDOM, "the network's output is not finite");
     return 0;
@@ -106,9 +197,10 @@ int policy_compute(struct policy *p, float *actions)
 
 static int infer(struct policy *p, const struct policy_observation *obs, float *actions)
 {
+    p->reused = 0;
     int rc = check_observation(p, obs);
     if (rc == 0)
-        rc = read_images(p, obs->image);
+        rc = see_all(p, obs->image);
     if (rc)
         return rc;
     if (p->info.state_dim)
@@ -125,9 +217,10 @@ int policy_infer(struct policy *p, const struct policy_observation *obs, float *
         return -EINVAL;
     if (!obs || !actions)
         return REFUSE(p, EINVAL, "policy_infer was called without observation or result");
-    size_t bytes =
-        (size_t)p->info.chunk_size * (size_t)p->info.action_dim * sizeof *actions;
+    size_t bytes = (size_t)p->info.rows * (size_t)p->info.action_dim * sizeof *actions;
+    profile_begin(p->act.profile);
     int rc = infer(p, obs, actions);
+    profile_end(p->act.profile);
     if (rc)
         memset(actions, 0, bytes);
     if (normalized && rc)
@@ -148,9 +241,7 @@ int policy_preprocess(struct policy *p, int camera, const struct policy_image *i
     if (rc)
         return rc;
     rc = preprocess(p, camera, image, chw);
-    return rc ? REFUSE(p, -rc, "the frame for %s can not be resized",
-                       p->info.camera[camera].key)
-              : 0;
+    return rc ? not_resized(p, camera, rc) : 0;
 }
 
 const char *policy_last_error(const struct policy *p)

@@ -3,8 +3,8 @@
 // daemon sees of it.
 //
 //   plain:  policy_load, policy_describe, policy_free
-//   infer:  policy_infer (no allocation, no log; no lock but OpenBLAS's own around its table of
-//           buffers, which only a loader beside it ever holds as well, for some 50 ns)
+//   infer:  policy_infer, policy_see (no allocation, no log, no lock; only where OpenBLAS computes
+//           (policy/kernels/kernels.h) its own around its table of buffers, for some 50 ns)
 #ifndef ACTD_POLICY_H
 #define ACTD_POLICY_H
 
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/kernels/precision.h"
 #include "policy/policy_info.h"
 
 struct policy; // opaque: weights, working memory and compute threads
@@ -28,8 +29,8 @@ enum policy_resize {
 };
 
 struct policy_options {
-    int threads;               // compute threads, the caller's included; 0 means 1
-    uint64_t cpu_mask;         // cores the pool's threads may use, bit per core; 0 = any
+    int threads;       // compute threads, the caller's included; 0 means 1
+    uint64_t cpu_mask; // cores the pool's threads may use, bit per core; 0 = any (pool.h)
     enum policy_resize resize; // for frames that are not the checkpoint's size
     const char *stats_tag;     // which group of statistics, if there are several
 
@@ -42,6 +43,20 @@ struct policy_options {
     bool strict_files; // no symbolic link, no file that others may write (place.h)
     bool skip_golden;  // do not compare with golden.safetensors: for who writes a new one
     const char *name;  // what sentences call the checkpoint; NULL = its path
+    // Of the layers that are matrix products, and in bf16 of Winograd's weights. Processor time, and
+    // weights with tables, of a full-size ACT with one camera of 480x640 (one of 224x224), AVX-512
+    // with VNNI:
+    // float32 93 ms, 245 MiB (19, 165); bf16 115, 129 (27, 87); int8 65, 183 (13, 103).
+    // Any but float32 is loaded twice, one after the other:
+    // in float32, which answers a few observations and is freed, then in this one, whose answers
+    // tell policy_info.deviation. So loading takes twice as long and, for that while, the memory of
+    // float32.
+    enum precision precision;
+    // Only the first `rows` rows of a chunk will be executed: the others are not computed behind
+    // the decoder's last self attention. 0, or more than there are: all. Chunks have
+    // policy_info.rows rows then, with the bits that they have among all. Where OpenBLAS computes,
+    // whose sums go by the number of rows, it is all.
+    int rows;
     const _Atomic bool *cancel; // looked at between tensors: -ECANCELED; NULL = never
 };
 
@@ -49,6 +64,9 @@ struct policy_options {
 struct policy_image {
     const uint8_t *rgb; // (height, width, 3)
     int width, height, stride;
+    // The same number twice in a row for one camera: the same pixels. 0 = not known. What the
+    // network made of a frame is kept until another comes.
+    uint64_t number;
 };
 
 struct policy_observation {
@@ -69,9 +87,27 @@ int policy_load(struct policy **out, const char *dir, const struct policy_option
 // Facts of a loaded policy. Any thread; valid until policy_free.
 const struct policy_info *policy_describe(const struct policy *p);
 
+// The part of an inference that needs one camera's frame alone (its backbone): may be done as soon
+// as the frame is there, while others are awaited. policy_infer does it for every camera whose
+// frame has another number than the one seen last (or 0), and skips it for the others; with the
+// same bits either way. A frame without a number, or with that of the one seen last, is only
+// checked. What is refused leaves the one seen last as it was. infer; one caller at a time. Returns
+// as policy_infer.
+int policy_see(struct policy *p, int camera, const struct policy_image *image);
+
+// Of the last policy_infer: bit i set when camera i's features were there already: seen by
+// policy_see, or kept from the inference before. None when it was refused before it looked at the
+// frames. infer or the owner of p.
+uint32_t policy_reused(const struct policy *p);
+
+// What the next inferences do, step by step, goes into `profile`; NULL ends it. plain, between two
+// inferences; the caller's memory.
+struct profile;
+void policy_profile(struct policy *p, struct profile *profile);
+
 // Computes one chunk. infer; one caller at a time; allocates nothing.
-//   actions     (C, A) in the checkpoint's units, row-major, caller's memory
-//   normalized  (C, A) the network's own output, or NULL
+//   actions     (R, A) in the checkpoint's units, row-major, caller's memory; R policy_info.rows
+//   normalized  (R, A) the network's own output, or NULL
 // Returns 0; -EINVAL when an image's size or a pointer is refused; -EDOM when an input or an
 // output is not finite (actions are then all zero and must not be used).
 int policy_infer(struct policy *p, const struct policy_observation *obs, float *actions,

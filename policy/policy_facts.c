@@ -2,6 +2,7 @@
 #include <cblas.h>
 #include <stdio.h>
 
+#include "policy/kernels/kernels.h"
 #include "policy/policy_priv.h"
 
 static struct policy_stats stats_of(const struct norm_stats *s)
@@ -42,7 +43,7 @@ void policy_fill_info(struct policy *p)
     if (c->n_cameras)
         snprintf(info->backbone, sizeof info->backbone, "%s", a->backbone);
     describe_features(info, c);
-    info->chunk_size = a->chunk_size;
+    info->chunk_size = info->rows = a->chunk_size;
     info->n_action_steps = a->n_action_steps;
     info->has_ensemble_coeff = a->has_ensemble_coeff;
     info->ensemble_coeff = a->ensemble_coeff;
@@ -52,5 +53,7 @@ void policy_fill_info(struct policy *p)
     info->n_encoder_layers = a->n_encoder_layers;
     info->n_decoder_layers = a->n_decoder_layers;
     info->pre_norm = a->pre_norm;
-    snprintf(info->blas_core, sizeof info->blas_core, "%s", openblas_get_corename());
+    info->kernels = kernels_name(info->precision);
+    if (kernels_blas())
+        snprintf(info->blas_core, sizeof info->blas_core, "%s", openblas_get_corename());
 }

@@ -1,11 +1,10 @@
 // policy_load: puts checkpoint, arena, pool and model together.
 //
 // A checkpoint that is to take over is loaded while another policy drives the arm, on a thread
-// that gets what processor time is left. The full-size ACT (52 M parameters, 207 MB, of which 34
-// M are used for inference) asks for 208 ms of it: 105 the SHA-256 of the file, 66 one inference
-// (on a core of an EPYC at 4 GHz), 17 tables and batch norms, 7 memory. Reading the file once
-// instead of five times (safetensors_wanted.c) and touching memory once instead of twice
-// (arena.c) took 25 ms off.
+// that gets what processor time is left. A full-size ACT with one camera of 480x640 (34 M parameters,
+// 137 MB; case a of bench_policy, AVX-512) asks for 307 ms of it on a core of an EPYC (Zen 5): 181 to
+// read (the file's SHA-256 is 68 of them, the rest are batch norms and packing), 102 one inference,
+// 13 memory, 10 tables. Memory was 160 to 600 where a virtual machine's host had to find it (arena.c).
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,8 +12,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "policy/deviation.h"
 #include "policy/digest.h"
 #include "policy/golden.h"
+#include "policy/image.h"
+#include "policy/kernels/kernels.h"
 #include "policy/policy_priv.h"
 #include "policy/refuse.h"
 #include "policy/warmup.h"
@@ -24,6 +26,8 @@ struct loading {
     const struct policy_options *opt;
     struct place place;
     double mark_ms; // when the step under way began
+    struct deviation *
+        deviation; // to ask of p in float32, to measure p in another precision by; or NULL
     struct policy_error *err;
 };
 
@@ -53,9 +57,14 @@ static int check_options(const struct policy_options *opt, struct policy_error *
             "%d compute threads were asked for: choose 1 to %d, no more than there "
             "are cores",
             opt->threads, POOL_MAX_THREADS);
+    if (opt->rows < 0)
+        return refuse(err, EINVAL, "%d rows of a chunk were asked for: 0 is all",
+                      opt->rows);
     if (opt->resize < POLICY_RESIZE_REFUSE || opt->resize > POLICY_RESIZE_LETTERBOX)
         return refuse(err, EINVAL,
                       "the resize mode is none of refuse, stretch and letterbox");
+    if ((unsigned)opt->precision >= PRECISIONS)
+        return refuse(err, EINVAL, "the precision is none of float32, bf16 and int8");
     return 0;
 }
 
@@ -77,7 +86,7 @@ static int start_pool(struct policy *p, const struct policy_options *opt,
                       threads, strerror(-rc));
     // One more than the pool has: who loads beside it one day computes too, and must not
     // make the pool's threads find all buffers taken.
-    return warmup_blas(threads + 1, err);
+    return kernels_blas() ? warmup_blas(threads + 1, err) : 0;
 }
 
 // While loading, shares are computed in turn on this thread; the other's pool works.
@@ -108,6 +117,7 @@ static int open_checkpoint(struct loading *l)
                          : start_pool(p, opt, l->err);
     if (rc == 0)
         rc = act_configure(&p->act, p->checkpoint, p->info.threads, l->err);
+    p->act.c.precision = p->info.precision = opt->precision;
     return rc ? rc : step(l, &p->info.load_ms.open);
 }
 
@@ -120,18 +130,22 @@ static int read_weights(struct loading *l, struct build *b)
     act_build_weights(&p->act, b);
     info->weight_bytes = p->arena.used;
     if (b->rc == 0)
+        act_build_tables(&p->act, b);
+    info->table_bytes = p->arena.used - info->weight_bytes;
+    if (b->rc == 0)
         act_build_state(&p->act, b);
-    info->activation_bytes = p->arena.used - info->weight_bytes;
+    info->activation_bytes = p->arena.used - info->table_bytes - info->weight_bytes;
     info->parameters = b->parameters;
     if (build_begin_reading(b) == 0) {
         act_build_weights(&p->act, b);
+        act_build_tables(&p->act, b);
         act_build_state(&p->act, b);
     }
     if (b->rc == 0)
         b->rc = step(l, &info->load_ms.memory);
     if (b->rc == 0 && build_read(b, l->opt->cancel, info->weights_sha256) == 0)
         b->rc = step(l, &info->load_ms.read);
-    return build_fold(b);
+    return b->rc;
 }
 
 static int build_model(struct loading *l)
@@ -148,6 +162,8 @@ static int try_out(struct policy *p, struct policy_error *err)
     float *actions = malloc(n * sizeof *actions);
     if (!actions)
         return refuse(err, ENOMEM, "no memory for a trial inference");
+    for (int i = 0; i < p->info.n_cameras; i++)
+        act_see(&p->act, p->pool, i);
     int rc = policy_compute(p, actions);
     free(actions);
     if (rc)
@@ -158,12 +174,18 @@ static int try_out(struct policy *p, struct policy_error *err)
     return 0;
 }
 
+// The float32 policy is held to golden.safetensors; another one only to that one.
 static int prove(struct loading *l)
 {
     struct policy *p = l->p;
-    int rc = l->opt->skip_golden ? 0 : golden_check(p, &l->place, l->err);
-    if (rc == 0 && p->info.golden_error < 0)
+    const struct place *golden = l->opt->skip_golden ? NULL : &l->place;
+    bool exact = p->info.precision == PRECISION_FLOAT32;
+    int rc = golden && exact ? golden_check(p, golden, l->err) : 0;
+    if (rc == 0 && p->info.golden_error < 0 && exact)
         rc = try_out(p, l->err);
+    if (rc == 0 && l->deviation)
+        rc = exact ? deviation_ask(l->deviation, p, golden, l->opt->cancel, l->err)
+                   : deviation_measure(l->deviation, p, golden, l->opt->cancel, l->err);
     return rc ? rc : step(l, &p->info.load_ms.trial);
 }
 
@@ -190,16 +212,66 @@ static int load(struct loading *l)
     if (rc)
         return rc;
     p->resize = l->opt->resize;
+    for (int i = 0; i < p->checkpoint->n_cameras; i++)
+        image_table(&p->checkpoint->camera[i].norm, p->table[i]);
     policy_fill_info(p);
-    act_prepare(&p->act, p->pool);
-    rc = step(l, &p->info.load_ms.prepare);
+    rc = digest_all(p, l->err);
+    if (rc == 0 && p->info.precision != PRECISION_FLOAT32)
+        rc = deviation_prepare(l->deviation, p, l->err);
+    else if (rc == 0)
+        act_prepare(&p->act, p->pool);
     if (rc == 0)
-        rc = digest_all(p, l->err);
+        rc = step(l, &p->info.load_ms.prepare);
     if (rc == 0)
         rc = prove(l);
+    if (rc == 0 && l->opt->rows > 0 && l->opt->rows < p->info.rows && !kernels_blas())
+        p->info.rows = p->act.c.rows = l->opt->rows; // the trial wanted them all
     if (rc == 0 && l->opt->beside)
         give_back_pool(p, l->opt->beside);
     p->info.load_ms.total = now_ms() - begin_ms;
+    return rc;
+}
+
+static int load_one(struct policy **out, const char *dir,
+                    const struct policy_options *opt, struct deviation *deviation,
+                    struct policy_error *err)
+{
+    struct policy *p = calloc(1, sizeof *p);
+    if (!p)
+        return refuse(err, ENOMEM, "no memory for a policy");
+    p->info.golden_error = -1;
+    struct loading l = {
+        .p = p, .opt = opt, .mark_ms = now_ms(), .deviation = deviation, .err = err};
+    l.place = (struct place){.dir = dir, .shown = opt->name, .strict = opt->strict_files};
+    int rc = load(&l);
+    if (rc) {
+        policy_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+// In float32 first, for what it says; see deviation.h.
+static int load_both(struct policy **out, const char *dir,
+                     const struct policy_options *opt, struct policy_error *err)
+{
+    struct policy_options exact = *opt;
+    struct deviation d = {.n = 0};
+    struct policy *p = NULL;
+    double begin_ms = now_ms(), reference_ms;
+
+    exact.precision = PRECISION_FLOAT32;
+    int rc = load_one(&p, dir, &exact, &d, err);
+    policy_free(p);
+    reference_ms = now_ms() - begin_ms;
+    if (rc == 0)
+        rc = load_one(out, dir, opt, &d, err);
+    if (*out) {
+        (*out)->info.load_ms.reference = reference_ms;
+        (*out)->info.load_ms.total += reference_ms;
+    }
+    deviation_free(&d);
     return rc;
 }
 
@@ -211,19 +283,8 @@ int policy_load(struct policy **out, const char *dir, const struct policy_option
     *out = NULL;
     err = err ? err : &unwanted;
     opt = opt ? opt : &defaults;
-    struct policy *p = calloc(1, sizeof *p);
-    if (!p)
-        return refuse(err, ENOMEM, "no memory for a policy");
-    p->info.golden_error = -1;
-    struct loading l = {.p = p, .opt = opt, .mark_ms = now_ms(), .err = err};
-    l.place = (struct place){.dir = dir, .shown = opt->name, .strict = opt->strict_files};
-    int rc = load(&l);
-    if (rc) {
-        policy_free(p);
-        return rc;
-    }
-    *out = p;
-    return 0;
+    return opt->precision == PRECISION_FLOAT32 ? load_one(out, dir, opt, NULL, err)
+                                               : load_both(out, dir, opt, err);
 }
 
 void policy_free(struct policy *p)
@@ -233,5 +294,6 @@ void policy_free(struct policy *p)
     pool_stop(p->pool);
     arena_release(&p->arena);
     lerobot_close(p->checkpoint);
+    free(p->deviation);
     free(p);
 }

@@ -15,11 +15,17 @@ struct policy {
     struct pool
         *pool; // that computes now: a serial one while loading beside another policy
     struct act act;
-    int image_rc[POLICY_MAX_CAMERAS]; // of the preprocessing tasks
-    char error[256];                  // of policy_infer
+    float table[POLICY_MAX_CAMERAS][3][256]; // what 8 bits are to the network, by channel
+    int image_rc[POLICY_MAX_CAMERAS];        // of the preprocessing tasks
+    // Number of the frame whose features the network still has (act.s.tokens), 0 = none's.
+    uint64_t seen[POLICY_MAX_CAMERAS];
+    uint32_t reused;  // see policy_reused
+    float *deviation; // (A) policy_info.deviation.worst; NULL in float32
+    char error[256];  // of policy_infer
 };
 
-// The network and back to the checkpoint's units; its inputs are in place. infer.
+// The network behind the cameras' features, and back to the checkpoint's units; its inputs are in
+// place: act.s.tokens, state and env. infer.
 int policy_compute(struct policy *p, float *actions);
 
 // Fills p->info from the checkpoint. plain.

@@ -31,8 +31,11 @@ struct pool;
 // not wait for another share.
 typedef void (*pool_task)(void *arg, int worker, int workers);
 
-// Starts threads - 1 workers, which may run on the cores of cpu_mask only (0 = any).
-// *out is the caller's to pool_stop. plain. 0, -EINVAL for a count outside
+// Starts threads - 1 workers, which may run on the cores of cpu_mask only (0 = any). Where it names
+// at least as many usable cores as there are threads, each has one to itself: worker i the i-th, and
+// the first is left to the caller, whose owner may pin it there. (A thread that stays finds its part
+// of the weights in its core's cache, and none waits for two that the kernel put on one core.) With
+// fewer they share them all. *out is the caller's to pool_stop. plain. 0, -EINVAL for a count outside
 // 1..POOL_MAX_THREADS or a mask without a usable core, -ENOMEM, -EAGAIN.
 int pool_start(struct pool **out, int threads, uint64_t cpu_mask);
 

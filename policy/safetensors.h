@@ -93,11 +93,17 @@ int st_read_bytes(struct st_file *f, const struct st_tensor *t, void *dst, size_
                   struct policy_error *err);
 
 // A tensor and where its values are wanted, as float32: dst holds n, which must be the number
-// that the tensor has.
+// that the tensor has. Where they are only passing through, dst is NULL: `begin` then says where
+// to put them (NULL: no memory), and `done` takes them as soon as all are there and were found
+// finite, before the next tensor is read: the same place may serve again. The other wants of a
+// tensor, if there are several, get the same values.
 struct st_want {
     const struct st_tensor *tensor;
     float *dst;
     size_t n;
+    float *(*begin)(void *arg, size_t n);
+    void (*done)(void *arg, float *values);
+    void *arg;
 };
 
 // Reads the whole file once, in its own order, whatever order things are wanted in: each block

@@ -111,6 +111,28 @@ static int read_tensor(struct pass *p, const struct st_tensor *t, float *dst)
     return r;
 }
 
+// Where the values of a tensor go: where the first who wants them says. NULL with *r 0: nobody.
+static float *place_of(struct pass *p, const struct st_want *w, int *r)
+{
+    if (w->n != st_elements(w->tensor))
+        return NULL;
+    if (w->dst || !w->begin)
+        return w->dst;
+    float *dst = w->begin(w->arg, w->n);
+    if (!dst)
+        *r = refuse(p->err, ENOMEM, "no memory for tensor '%.100s' of %s",
+                    w->tensor->name, p->f->name);
+    return dst;
+}
+
+static void hand_over(const struct st_want *w, float *values)
+{
+    if (w->dst && w->dst != values)
+        memcpy(w->dst, values, w->n * sizeof *values);
+    if (w->done)
+        w->done(w->arg, values);
+}
+
 static int read_tensors(struct pass *p, const struct st_want *want, size_t n)
 {
     size_t next = 0;
@@ -119,13 +141,13 @@ static int read_tensors(struct pass *p, const struct st_want *want, size_t n)
     for (size_t i = 0; r == 0 && i < p->f->count; i++) {
         const struct st_tensor *t = &p->f->tensor[i];
         bool wanted = next < n && want[next].tensor == t;
-        float *dst = wanted && want[next].n == st_elements(t) ? want[next].dst : NULL;
+        float *dst = wanted ? place_of(p, &want[next], &r) : NULL;
 
-        next += wanted;
-        r = read_tensor(p, t, dst);
+        if (r == 0)
+            r = read_tensor(p, t, dst);
         for (; r == 0 && next < n && want[next].tensor == t; next++)
-            if (dst && want[next].n == st_elements(t))
-                memcpy(want[next].dst, dst, want[next].n * sizeof *dst);
+            if (dst)
+                hand_over(&want[next], dst);
     }
     return r;
 }

@@ -1,4 +1,5 @@
-// warmup: makes OpenBLAS ready to be called from many threads at once.
+// warmup: makes OpenBLAS ready to be called from many threads at once; where it computes at all
+// (policy/kernels/kernels.h).
 #ifndef ACTD_WARMUP_H
 #define ACTD_WARMUP_H
 

@@ -2,39 +2,73 @@
 
 #include <limits.h>
 
-#include "policy/pool.h"
-
-struct grid {
-    int rows, cols;
-};
-
-static struct grid best_grid(int rows, int cols, int workers)
+// A band's first worker, or first row of tiles: `of` things for `bands` bands.
+static int band_start(int band, int bands, int of)
 {
-    struct grid best = {workers, 1};
+    return (int)((long)band * of / bands);
+}
+
+// Rows of tiles before the first `ahead` workers: one row for each band, which must not be empty,
+// the rest in proportion.
+static int rows_ahead(int tiles, int bands, int band, int ahead, int workers)
+{
+    return band + (int)((long)(tiles - bands) * ahead / workers);
+}
+
+// What the slowest worker takes, about, in tiles: those that it computes, and what it has to bring
+// to its core first, where a row of tiles costs half a tile and a panel one and a quarter.
+static long band_cost(int tiles, int cols, int bands, int in_band, int workers)
+{
+    long rows = 1 + ((long)(tiles - bands) * in_band + workers - 1) / workers;
+    long columns = (cols + in_band - 1) / in_band;
+
+    return 4 * rows * columns + 2 * rows + 5 * columns;
+}
+
+static int best_bands(int tiles, int cols, int workers)
+{
     long least = LONG_MAX;
-    for (int g = workers; g >= 1; g--) {
-        long cost = (long)(workers / g) * rows + (long)g * cols;
-        if (workers % g == 0 && cost < least) {
+    int best = 1;
+
+    for (int bands = 1; bands <= tiles && bands <= workers; bands++) {
+        int few = workers / bands, many = (workers + bands - 1) / bands;
+        long a = band_cost(tiles, cols, bands, few, workers);
+        long b = band_cost(tiles, cols, bands, many, workers), cost = a > b ? a : b;
+        if (many <= cols && cost < least) {
             least = cost;
-            best = (struct grid){g, workers / g};
+            best = bands;
         }
     }
     return best;
 }
 
-static void share(int n, int unit, int index, int parts, int *from, int *to)
+static int no_more(int n, int most)
 {
-    size_t begin, end;
-    pool_share(((size_t)n + (size_t)unit - 1) / (size_t)unit, index, parts, &begin, &end);
-    *from = (int)begin * unit < n ? (int)begin * unit : n;
-    *to = (int)end * unit < n ? (int)end * unit : n;
+    return n < most ? n : most;
 }
 
-struct split_block split_block(int rows, int cols, int worker, int workers)
+struct split_block split_tiles(int rows, int row_unit, int cols, int worker, int workers)
 {
-    struct split_block b;
-    struct grid g = best_grid(rows, cols, workers);
-    share(rows, 4, worker / g.cols, g.rows, &b.row0, &b.row1);
-    share(cols, 16, worker % g.cols, g.cols, &b.col0, &b.col1);
+    int tiles = (rows + row_unit - 1) / row_unit, bands, band = 0, from, to;
+    struct split_block b = {0, 0, 0, 0};
+
+    if ((long)tiles * cols <= workers) { // one each, as long as there are any
+        if (worker >= tiles * cols)
+            return b;
+        b.row0 = worker / cols * row_unit;
+        b.row1 = no_more(b.row0 + row_unit, rows);
+        b.col0 = worker % cols;
+        b.col1 = b.col0 + 1;
+        return b;
+    }
+    bands = best_bands(tiles, cols, workers);
+    while (band_start(band + 1, bands, workers) <= worker)
+        band++;
+    from = band_start(band, bands, workers);
+    to = band_start(band + 1, bands, workers);
+    b.row0 = row_unit * rows_ahead(tiles, bands, band, from, workers);
+    b.row1 = no_more(row_unit * rows_ahead(tiles, bands, band + 1, to, workers), rows);
+    b.col0 = band_start(worker - from, to - from, cols);
+    b.col1 = band_start(worker - from + 1, to - from, cols);
     return b;
 }

@@ -9,11 +9,11 @@ struct split_block {
     int row0, row1, col0, col1;
 };
 
-// The block of (rows, cols) that `worker` of `workers` computes. The grid of blocks is
-// the one that packs least twice: g_rows * g_cols = workers, each row block reads all
-// weights and each column block all inputs, so g_cols * rows + g_rows * cols is made
-// smallest. Edges fall on multiples of 4 rows and 16 columns, the register tile of
-// OpenBLAS's AVX2 and AVX-512 sgemm.
-struct split_block split_block(int rows, int cols, int worker, int workers);
+// The block of (rows, cols) that `worker` of `workers` computes, in tiles of row_unit rows by one
+// column (a panel of weights): edges fall on multiples of row_unit rows. Workers stand in bands of
+// rows, as many as make the whole fastest; a band has rows in proportion to its workers and is
+// shared out among them by columns, so a prime number of workers is as good as any. Nobody is idle
+// when there are at least as many tiles as workers.
+struct split_block split_tiles(int rows, int row_unit, int cols, int worker, int workers);
 
 #endif

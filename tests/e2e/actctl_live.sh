@@ -7,7 +7,7 @@ cp -r config/policies/reach "$T/policies/broken"
 truncate -s -1 "$T/policies/broken/model.safetensors"
 chmod -R go-w "$T/policies"
 robot_yaml "$T/robot.yaml" \
-    "s|$PWD/config/policies/reach|$T/policies/reach|; s|directory: policies  .*|directory: $T/policies|"
+    "s|^policy:|&\n  precision: int8|; s|$PWD/config/policies/reach|$T/policies/reach|; s|directory: policies  .*|directory: $T/policies|"
 export ACTD_SOCKET=$T/run/control
 ctl() { "$B/actctl" "$@"; }
 mode() { ctl --json status 2>/dev/null | grep -oE '"mode": "[A-Z]+"' | head -n 1 | cut -d'"' -f4; }
@@ -24,6 +24,7 @@ background "$T/actd.log" "$B/actd" run -c "$T/robot.yaml"
 actd=$pid
 ok "it comes up disarmed, and READY" wait_for 60 is READY
 ok "status" exit_of 0 "$B/actctl" status
+ok "shows the policy's precision" logged "$T/out" '^policy +reach [(]act, int8[)]'
 ok "shows a joint" logged "$T/out" 'shoulder_pan'
 ok "policies" exit_of 0 "$B/actctl" policies
 ok "which runs" logged "$T/out" '^ *reach  +running'
@@ -35,6 +36,7 @@ ok "swap" answered again 0
 ok "tells the digests" logged "$T/out" '[0-9a-f]{64}'
 ok "and from when on it is live" logged "$T/out" '^ *live +from tick [0-9]+'
 ok "and it drives still" is RUNNING
+ok "in 8 bits, as near to float32 as the first" logged "$T/actd.log" 'policy again: precision int8: furthest from float32 in [a-z_]+, 0.00[0-9]+ rad'
 ok "a broken candidate is refused" answered broken 65
 ok "naming the file" logged "$T/out" 'model.safetensors'
 ok "and that the arm goes on" logged "$T/out" '^actctl: the running policy goes on$'

@@ -14,13 +14,13 @@ done
 options_told() { # every option of theirs is in the manual
     local c o
     for c in "log info" "log recover" "log cut" "log cat" "replay verify" "replay what-if" "replay eval" \
-        "replay publish" "replay report" bridge; do
+        "replay publish" "replay report" bridge inspect; do
         for o in $("$B/actd" $c --help | grep -oE -e '--[a-z]+(-[a-z]+)*' | sort -u); do
             tr -d '\\' <daemon/man/actd.1 | grep -qF -e "$o" || { echo "# $c $o"; return 1; }
         done
     done
 }
-ok "the manual has the options of log, replay and bridge" options_told
+ok "the manual has the options of log, replay, bridge and inspect" options_told
 ok "version" exit_of 0 "$B/actd" --version
 ok "no command is a usage error" exit_of 64 "$B/actd"
 ok "an unknown command is one too" exit_of 64 "$B/actd" runn
@@ -44,8 +44,34 @@ robot_yaml "$T/robot.yaml"
 ok "check accepts the demo robot" exit_of 0 "$B/actd" check -c "$T/robot.yaml"
 ok "and prints the joint map" logged "$T/out" 'shoulder_pan.*shoulder_pan.pos'
 ok "and the camera map" logged "$T/out" 'front.*observation.images.front'
+robot_yaml "$T/int8.yaml" 's/^policy:/&\n  precision: int8/'
+ok "check measures 8 bits" exit_of 0 "$B/actd" check -c "$T/int8.yaml"
+ok "at each joint" logged "$T/out" 'gripper +0\.0[0-9]+ rad +0\.[0-9]+ % +2 %'
+robot_yaml "$T/strict.yaml" 's/^policy:/&\n  precision: int8\n  max_deviation: 0.0001/'
+ok "too far from float32" exit_of 78 "$B/actd" check -c "$T/strict.yaml"
+ok "is named" logged "$T/out" 'REFUSED: in int8 the policy wants .*policy.max_deviation allows 0.01 %'
+ok "run refuses it too" exit_of 78 "$B/actd" run -c "$T/strict.yaml"
 ok "inspect the shipped policy" exit_of 0 "$B/actd" inspect config/policies/reach
 ok "and see its backbone" logged "$T/out" 'resnet18'
+ok "its plan" exit_of 0 "$B/actd" inspect --plan --runs 2 config/policies/reach
+ok "names the kernels and why" logged "$T/out" '^kernels: [a-z0-9]+: '
+ok "each step" logged "$T/out" 'image 2 layer1.0 conv1 +winograd 4x4 +[a-z0-9]+ [0-9]+x[0-9]+ +256 x 576 x 64 '
+ok "and the parts" logged "$T/out" 'encoder +14 steps'
+ok "with other kernels and threads" exit_of 0 "$B/actd" inspect --plan --runs 1 --threads 2 --kernels openblas config/policies/reach
+ok "they are OpenBLAS's" logged "$T/out" '^kernels: openblas [A-Z][A-Za-z]+: asked for'
+plan_in_json() {
+    "$B/actd" inspect --plan --json --runs 1 --kernels generic config/policies/reach | python3 -c 'import json, sys
+p = json.load(sys.stdin)
+assert p["kernels"] == "generic" and len(p["steps"]) > 60 and p["float32_bytes"] < p["weight_bytes"]
+assert abs(sum(s["gmac"] for s in p["stages"]) - p["gmac"]) < 1e-6'
+}
+ok "in JSON" plan_in_json
+ok "kernels that there are not" exit_of 78 "$B/actd" inspect --plan --kernels tensor config/policies/reach
+ok "what only a plan has" exit_of 64 "$B/actd" inspect --threads 2 config/policies/reach
+ok "no threads at all" exit_of 64 "$B/actd" inspect --plan --threads 0 config/policies/reach
+ok "inspect what 8 bits do to it" exit_of 0 "$B/actd" inspect config/policies/reach --precision int8
+ok "in the units of policy.yaml" logged "$T/out" '5 +gripper.pos +0\.00[0-9]+ +rad +[0-9.]+ %'
+ok "inspect in no precision" exit_of 64 "$B/actd" inspect config/policies/reach --precision int4
 ok "golden without a checkpoint" exit_of 78 "$B/actd" golden "$T"
 ok "inspect nothing" exit_of 78 "$B/actd" inspect "$T"
 ok "--arm under a service manager" exit_of 64 env NOTIFY_SOCKET=/x "$B/actd" run -c "$T/robot.yaml" --arm

@@ -13,7 +13,7 @@ judged() {
 }
 all_topics() {
     local w
-    for w in scheduling rtprio memlock niceness environment BLAS instructions governor isolated \
+    for w in scheduling rtprio memlock niceness environment kernels instructions governor isolated \
         nohz_full SMT cpu_dma_latency preemption 'rt throttling' THP hypervisor steal container \
         'cpu quota' time 'log disk'; do
         grep -qE "^(good|note|hurts) +$w " "$T/out" || { echo "# no $w"; return 1; }

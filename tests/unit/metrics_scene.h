@@ -53,7 +53,9 @@ static inline void scene_lists(char *name)
 
     FILL(stream, streams, 2, actd__v1__stream__init,
          (w.stream[i].name = name, w.stream[i].received = 7 + i,
-          w.stream[i].age_ns = 2500000, w.stream[i].asked_hz = 100));
+          w.stream[i].age_ns = 2500000, w.stream[i].asked_hz = 100,
+          w.stream[i].seen_early = 3 * i, w.stream[i].seen_kept = 4 * i,
+          w.stream[i].seen_computed = 5 * i));
     w.stream[0].name = "joints";
     FILL(budget, budgets, 4, actd__v1__budget__init,
          (w.budget[i].name = budget[i], w.budget[i].limit_ns = 1000000 * (i + 1),
@@ -86,6 +88,7 @@ static inline void scene_parts(char *name)
     w.policy.generation = 4;
     w.policy.swaps = 3;
     w.policy.swaps_failed = 2;
+    w.policy.precision = "int8";
     w.policy.previous = "before";
     w.m.policy_in_use = &w.policy;
     actd__v1__record_status__init(&w.record);

@@ -112,6 +112,11 @@ static inline int rw_write_fd(void *arg, const struct iovec *v, int n)
     return 0;
 }
 
+// What the next files say of who recorded; "" = nothing.
+static struct {
+    const char *exe, *kernels, *blas_core;
+} rw_by = {"", "", ""};
+
 // foreign: without the metadata of ours. config: its text, may be NULL.
 static inline void rw_save(const struct rw_log *log, const char *path, bool foreign,
                            const char *config)
@@ -144,15 +149,22 @@ static inline void rw_save(const struct rw_log *log, const char *path, bool fore
     w.arg = f;
     assert(mcap_writer_new(&writer, &w) == 0 && mcap_build_new(&build, &how) == 0);
     snprintf(base, sizeof base, "%lld", (long long)RW_BASE);
-    const struct mcap_pair pairs[] = {
-        {"version", "test"},   {"run_id", "r"},
-        {"base_ns", base},     {"joints", "shoulder\nelbow\ngripper"},
-        {"cameras", "front"},  {"config", config ? config : ""},
-        {"rows", "40"},        {"policy_hz", "50"},
-        {"action_steps", "0"}, {"ensemble_coeff", "nan"},
-        {"sizes", "8x8"}};
+    const struct mcap_pair pairs[] = {{"version", "test"},
+                                      {"run_id", "r"},
+                                      {"base_ns", base},
+                                      {"joints", "shoulder\nelbow\ngripper"},
+                                      {"cameras", "front"},
+                                      {"config", config ? config : ""},
+                                      {"rows", "40"},
+                                      {"policy_hz", "50"},
+                                      {"action_steps", "0"},
+                                      {"ensemble_coeff", "nan"},
+                                      {"sizes", "8x8"},
+                                      {"exe_sha256", rw_by.exe},
+                                      {"kernels", rw_by.kernels},
+                                      {"blas_core", rw_by.blas_core}};
     if (!foreign)
-        assert(mcap_writer_metadata(writer, "actd", pairs, config ? 11 : 6) == 0);
+        assert(mcap_writer_metadata(writer, "actd", pairs, config ? 14 : 6) == 0);
     for (int i = 0; i < N; i++) {
         channel[i] =
             (struct mcap_channel){.id = (uint16_t)(i + 1),
@@ -513,7 +525,7 @@ static inline void rw_ask(struct rw *w)
     const struct joint_history *h = &w->intake->history;
     const struct joint_sample *s = &h->sample[(h->count - 1) % BOARD_HISTORY];
     uint8_t rgb[3] = {w->shade, w->shade, w->shade};
-    struct policy_image image = {rgb, 1, 1, 3};
+    struct policy_image image = {.rgb = rgb, .width = 1, .height = 1, .stride = 3};
 
     if (w->thinking || h->count == 0 || w->frame_ns == 0)
         return;

@@ -284,6 +284,8 @@ static inline void everything_wrong(struct rig *r)
         r->cfg.camera[c].rate_hz = 30;
         m->refused = m->corrupt = m->duplicate = m->received = UINT64_MAX;
         r->camera[c].superseded = UINT64_MAX;
+        of_infer.seen[c].early = of_infer.seen[c].kept = UINT64_MAX;
+        of_infer.seen[c].computed = UINT64_MAX;
     }
     for (int v = 0; v < CHUNK_VERDICTS; v++)
         r->report.verdict[v] = UINT64_MAX;

@@ -157,7 +157,8 @@ static inline struct fitted *script_make(struct rig *r, const char *name)
     if (state[0])
         memcpy(s->fitted.side.state[0], state, sizeof state);
     s->fitted.info = &s->info;
-    s->fitted.seat.brain = (struct infer_brain){script_infer, script_why, s};
+    s->fitted.seat.brain =
+        (struct infer_brain){.infer = script_infer, .why = script_why, .self = s};
     if (fitted_fit(&s->fitted, r->cfg, true, &err))
         fail_msg("%s", err.text);
     return &s->fitted;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "policy/kernels/kernels.h"
 #include "policy/policy.h"
 #include "tests/unit/act_twin.h"
 
@@ -29,7 +30,8 @@ static void make_observation(struct observation *o, const struct act_fixture *f,
         for (size_t i = 0; i < n; i++) // blobs of 8 pixels with noise: features differ
             o->rgb[c][i] = (uint8_t)((act_fixture_mix(seed + i / 24) & 127) +
                                      (act_fixture_mix(seed * 7 + i) & 127));
-        o->image[c] = (struct policy_image){o->rgb[c], w, h, 3 * w};
+        o->image[c] = (struct policy_image){
+            .rgb = o->rgb[c], .width = w, .height = h, .stride = 3 * w};
     }
     for (int i = 0; i < 16; i++) {
         o->state[i] =
@@ -312,7 +314,8 @@ static void test_resize(void **unused)
     const enum policy_resize modes[] = {POLICY_RESIZE_STRETCH, POLICY_RESIZE_LETTERBOX};
     for (int m = 0; m < 2; m++) {
         struct policy_options opt = {.threads = 2, .resize = modes[m]};
-        struct policy_image half = {o.rgb[0], 32, 16, 96};
+        struct policy_image half = {
+            .rgb = o.rgb[0], .width = 32, .height = 16, .stride = 96};
         struct policy_observation obs = {o.state, NULL, &half};
         assert_int_equal(policy_load(&p, dir, &opt, &err), 0);
         assert_int_equal(policy_infer(p, &o.obs, stretched, NULL), 0);
@@ -368,7 +371,8 @@ static void test_describe(void **unused)
     assert_true(i->weight_bytes >=
                 4 * i->parameters - 4 * 64 * 1024); // batch norm is folded
     assert_true(i->weight_bytes + i->activation_bytes < 64u << 20);
-    assert_true(strlen(i->blas_core) > 0);
+    assert_string_equal(i->kernels, kernels_name(PRECISION_FLOAT32));
+    assert_true((strlen(i->blas_core) > 0) == kernels_blas());
     struct act_fixture_list *l = act_fixture_tensors(&f);
     uint64_t values = 0;
     for (int k = 0; k < l->n; k++) // all but the latent projection's weight, times zero

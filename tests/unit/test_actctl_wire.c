@@ -203,7 +203,7 @@ static void test_mutants(void **state)
     int parsed = 0;
 
     (void)state;
-    for (int i = 0; i < MUTANTS / 4; i++) {
+    for (int i = 0; i < MUTANTS; i++) {
         Actd__V1__ControlReply *r = calloc(1, sizeof *r), *m;
         actd__v1__control_reply__init(r);
         fill(&r->base, 4);

@@ -362,6 +362,46 @@ static void test_threads(void **state)
     assert_true(fresh > 10);
 }
 
+// One frame for each that is awaited, parked at the same time: none is missed, whichever of the two
+// comes first.
+static _Atomic int64_t park_next;
+static void *one_by_one(void *arg)
+{
+    struct fixture *f = arg;
+    static uint8_t bytes[H * W];
+
+    for (int64_t i = 1; i <= 3000; i++) {
+        while (atomic_load(&park_next) < i)
+            sched_yield();
+        memset(bytes, (int)(i % 251), sizeof bytes);
+        f->received_ns = i;
+        park_raw(f, "mono8", 1, 0, bytes);
+    }
+    return NULL;
+}
+
+static void test_awaited_while_it_is_parked(void **state)
+{
+    struct fixture *f = *state;
+    struct policy_image image;
+    pthread_t thread;
+    ns_t capture;
+
+    atomic_store(&park_next, 0);
+    assert_int_equal(pthread_create(&thread, NULL, one_by_one, f), 0);
+    for (int64_t i = 1; i <= 3000; i++) {
+        if (i % 2)
+            atomic_store(&park_next, i);
+        camera_await(f->camera, i);
+        atomic_store(&park_next, i);
+        assert_int_equal(camera_wait(f->camera, WAIT, &image, &capture), 0);
+        assert_int_equal(capture, i);
+        assert_int_equal(image.number, i);
+        assert_true(image.rgb[0] == (uint8_t)(i % 251));
+    }
+    pthread_join(thread, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -380,6 +420,7 @@ int main(void)
         TEST(test_refusals_are_explained),
         TEST(test_wait_times_out),
         TEST(test_threads),
+        TEST(test_awaited_while_it_is_parked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

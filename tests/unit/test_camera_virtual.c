@@ -284,16 +284,83 @@ static void test_slow_camera(void **state)
     assert_int_equal(camera_superseded(f->camera), 51);
 }
 
+// A frame that is awaited is decoded as it lands, and kept; one that is not there yet is not.
+static void test_awaited(void **state)
+{
+    struct fixture *f = *state;
+    struct policy_image image, kept;
+    ns_t capture, from;
+
+    next_grey(f, 1, 0);
+    from = f->received_ns + FRAME / 2;
+    camera_await(f->camera, from);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), -ETIMEDOUT);
+    next_grey(f, 2, 0);
+    assert_int_equal(camera_wait(f->camera, 0, &kept, &capture), 0);
+    assert_true(capture >= from && kept.rgb[0] == 2 && kept.number == 1);
+    next_grey(f, 3, 0);
+    next_grey(f, 4, 0);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+    assert_true(image.rgb == kept.rgb && image.rgb[0] == 2 && image.number == 1);
+    // The newest will do when it was captured late enough, also when it was had before.
+    camera_await(f->camera, f->received_ns - FRAME / 2);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+    assert_true(image.rgb[0] == 4 && image.number == 2);
+    camera_await(f->camera, f->received_ns);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+    assert_true(image.rgb[0] == 4 && image.number == 2);
+    // One that never comes is given up for the newest.
+    camera_await(f->camera, f->received_ns + 10 * FRAME);
+    next_grey(f, 5, 0);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), -ETIMEDOUT);
+    camera_request(f->camera);
+    assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+    assert_true(image.rgb[0] == 5 && image.number == 3);
+}
+
+// Its number is the frame's: the same as long as it is the same, and no other frame's.
+static void test_numbers(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t jpeg[32 * 1024];
+    size_t n = good_jpeg(jpeg, sizeof jpeg);
+    struct policy_image image;
+
+    for (uint64_t i = 1; i <= 3; i++) {
+        ns_t capture;
+
+        f->received_ns += FRAME;
+        park_jpeg(f, jpeg, n); // of the same content, and yet another frame
+        for (int again = 0; again < 3; again++) {
+            camera_request(f->camera);
+            assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+            assert_int_equal(image.number, i);
+        }
+        f->received_ns += FRAME;
+        park_jpeg(f, jpeg, n * 2 / 3);
+        camera_request(f->camera);
+        assert_int_equal(camera_wait(f->camera, 0, &image, &capture), 0);
+        assert_int_equal(image.number, i); // a corrupt one is none
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_virtual, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_without_a_thread),        TEST(test_parked_or_not),
-        TEST(test_local_clock_is_set),      TEST(test_same_content),
-        TEST(test_content_of_jpeg_and_raw), TEST(test_order_in_virtual_time),
-        TEST(test_clock_of_a_camera),       TEST(test_undeclared),
-        TEST(test_refused_in_a_row),        TEST(test_slow_camera),
+        TEST(test_without_a_thread),
+        TEST(test_parked_or_not),
+        TEST(test_local_clock_is_set),
+        TEST(test_same_content),
+        TEST(test_content_of_jpeg_and_raw),
+        TEST(test_order_in_virtual_time),
+        TEST(test_clock_of_a_camera),
+        TEST(test_undeclared),
+        TEST(test_refused_in_a_row),
+        TEST(test_slow_camera),
+        TEST(test_awaited),
+        TEST(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void check_prints_every_fact_and_ok(void **state)
                                         "266.7 ms from exposure",
                                         "million",
                                         "MiB",
-                                        "BLAS"};
+                                        "kernels"};
     char *said = NULL;
 
     (void)state;
@@ -100,6 +100,34 @@ static void a_shared_core_is_told(void **state)
     free(said);
 }
 
+// What 8 bits do to each joint, and that it is refused when it is too much.
+static void another_precision_is_measured(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "precision       float32\n");
+    assert_null(strstr(said, "from float32"));
+    edit(robot, "policy:\n", "policy:\n  precision: int8\n  max_deviation: 0.5\n");
+    assert_int_equal(check(&said), EX_OK);
+    has(said, "precision       int8: furthest from float32 in ");
+    has(said, "on 4 made-up observations");
+    has(said, "\nPrecision\n");
+    has(said, "50 %  (worst)");
+    edit(robot, "max_deviation: 0.5", "max_deviation: 0.000001");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "\nPrecision\n"); // the facts come before the verdict
+    has(said, "REFUSED: in int8 the policy wants ");
+    has(said, "policy.max_deviation allows 0.0001 %: use `precision: float32`, or raise");
+    edit(robot, "int8", "int16");
+    assert_int_equal(check(&said), EX_CONFIG);
+    has(said, "policy.precision: ");
+    has(said, "float32, bf16 or int8");
+    free(said);
+}
+
 static void check_refuses_what_run_would(void **state)
 {
     char *said = NULL;
@@ -124,6 +152,20 @@ static void check_refuses_what_run_would(void **state)
     unlink(sidecar);
     assert_int_equal(check(&said), EX_CONFIG);
     has(said, "actd init");
+    free(said);
+}
+
+// The rows that the loop will not look at are not computed, as in run, nor looked at here.
+static void a_horizon_is_what_is_computed(void **state)
+{
+    char *said = NULL;
+
+    (void)state;
+    write_good();
+    edit(robot, "chunks:\n", "chunks:\n  horizon_rows: 6\n");
+    if (check(&said) != EX_OK)
+        fail_msg("%s", said);
+    has(said, "6 of 8 rows used");
     free(said);
 }
 
@@ -208,8 +250,11 @@ static void lost_normalisation_is_a_warning(void **state)
 static void output_outside_the_statistics_is_a_warning(void **state)
 {
     static const float row[][2] = {{0, 5.9f}, {-5.9f, 1}, {0, 6.1f}, {-6.1f, 0}};
-    struct policy_info facts = {
-        .chunk_size = 2, .n_action_steps = 1, .action_dim = 1, .norm_action = "MIN_MAX"};
+    struct policy_info facts = {.chunk_size = 2,
+                                .rows = 2,
+                                .n_action_steps = 1,
+                                .action_dim = 1,
+                                .norm_action = "MIN_MAX"};
     struct check *c = calloc(1, sizeof *c);
     float actions[2];
 
@@ -321,6 +366,7 @@ static void the_warnings_can_be_had_alone(void **state)
 static void slow_inference_is_a_warning(void **state)
 {
     struct policy_info facts = {.chunk_size = 10,
+                                .rows = 10,
                                 .n_action_steps = 10,
                                 .action_dim = 1,
                                 .norm_action = "MIN_MAX"};
@@ -482,7 +528,9 @@ int main(void)
         TEST(check_prints_every_fact_and_ok),
         TEST(check_tells_the_checkpoint),
         TEST(a_shared_core_is_told),
+        TEST(another_precision_is_measured),
         TEST(check_refuses_what_run_would),
+        TEST(a_horizon_is_what_is_computed),
         TEST(a_rate_at_which_chunks_are_over_before_they_are_there_is_refused),
         TEST(check_warns_of_what_looks_wrong),
         TEST(check_does_not_disturb_a_clean_robot),

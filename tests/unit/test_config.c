@@ -152,10 +152,12 @@ static void words_mean_what_they_say(void **state)
     assert_int_equal(cfg.chunks.interpolation, CHUNK_CUBIC);
     assert_int_equal(cfg.inference.trigger, TRIGGER_ROWS);
     snprintf(text, sizeof text,
-             "runtime: /tmp/r\npolicy:\n  resize: letterbox\n  directory: /d\n%s",
+             "runtime: /tmp/r\npolicy:\n  resize: letterbox\n  precision: int8\n"
+             "  directory: /d\n%s",
              strstr(SMALL, "joint_state:"));
     assert_int_equal(parse(&cfg, text, &err), 0);
     assert_int_equal(cfg.policy.resize, POLICY_RESIZE_LETTERBOX);
+    assert_int_equal(cfg.policy.precision, PRECISION_INT8);
     assert_string_equal(cfg.policy.directory, "/d");
 }
 
@@ -239,6 +241,8 @@ static void operators_swap_and_metrics_have_defaults(void **state)
     assert_string_equal(cfg.swap.directory, "");
     assert_true(cfg.swap.max_difference == 0.3 && cfg.swap.fade_ms == 500);
     assert_int_equal(cfg.swap.trials, 5);
+    assert_int_equal(cfg.policy.precision, PRECISION_FLOAT32);
+    assert_true(cfg.policy.max_deviation == 0.02);
     assert_string_equal(cfg.metrics.listen, "");
     assert_int_equal(parse(&cfg,
                            "runtime: /tmp/r\nswap: {directory: no/such}\n"

@@ -238,7 +238,7 @@ static void the_daemon_of_a_service(void **state)
     struct doctor_self self = {.scheduling =
                                    "SCHED_OTHER (SCHED_FIFO 50 refused: error 1)",
                                .loop_cpu = 0,
-                               .blas_core = "Haswell"};
+                               .kernels = "avx2"};
 
     (void)state;
     memset(&cfg, 0, sizeof cfg);
@@ -253,7 +253,7 @@ static void the_daemon_of_a_service(void **state)
     says("rtprio", DOCTOR_HURTS, "is 0", "LimitRTPRIO=80");
     says("memlock", DOCTOR_HURTS, "not locked", "LimitMEMLOCK=infinity");
     says("isolated", DOCTOR_HURTS, "the loop is not on one of them", "control.cpu");
-    says("BLAS", DOCTOR_GOOD, "Haswell", "");
+    says("kernels", DOCTOR_GOOD, "its avx2 kernels", "");
     cfg.control.lock_memory = false;
     look(&cfg, &self);
     says("memlock", DOCTOR_HURTS, "control.lock_memory is false", "/etc/actd/left.yaml");
@@ -261,12 +261,12 @@ static void the_daemon_of_a_service(void **state)
     self.memory_locked = true;
     self.scheduling = "SCHED_FIFO 50";
     self.loop_cpu = 1;
-    self.blas_core = "Prescott";
+    self.kernels = "generic";
     look(&cfg, &self);
     says("memlock", DOCTOR_GOOD, "is locked", "");
     says("scheduling", DOCTOR_GOOD, "the loop's thread has SCHED_FIFO 50", "");
     says("isolated", DOCTOR_GOOD, "core 1", "");
-    says("BLAS", DOCTOR_HURTS, "Prescott", "openblas");
+    says("kernels", DOCTOR_NOTE, "plain C", "");
 }
 
 // What is configured is looked at: the core, the directories.
@@ -336,13 +336,14 @@ static void variables(void **state)
 
 static void processors(void **state)
 {
-    const struct doctor_self self = {.loop_cpu = -1, .blas_core = "Nehalem"};
+    const struct doctor_self self = {
+        .loop_cpu = -1, .kernels = "openblas", .blas_core = "Sandybridge"};
 
     (void)state;
     machine.avx2 = false;
     look(NULL, &self);
     says("instructions", DOCTOR_HURTS, "no AVX2", "use a PC with AVX2");
-    says("BLAS", DOCTOR_NOTE, "Nehalem", "");
+    says("kernels", DOCTOR_NOTE, "OpenBLAS's, with its Sandybridge kernels", "");
     machine.hypervisor = true;
     look(NULL, NULL);
     says("instructions", DOCTOR_HURTS, "no AVX2", "-cpu host");
@@ -453,7 +454,7 @@ static void two_views_are_merged(void **state)
 {
     const struct doctor_finding daemon[] = {
         make("scheduling", DOCTOR_HURTS, "daemon's"),
-        make("BLAS", DOCTOR_GOOD, "daemon's"),
+        make("kernels", DOCTOR_GOOD, "daemon's"),
         make("steal", DOCTOR_NOTE, DOCTOR_UNKNOWN "hidden"),
         make("THP", DOCTOR_NOTE, "daemon's"),
         make("niceness", DOCTOR_NOTE, DOCTOR_UNKNOWN "of the daemon")};

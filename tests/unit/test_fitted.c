@@ -1,5 +1,6 @@
 // A checkpoint fitted to a robot: names, cameras that a candidate leaves unused, a
 // sidecar that is read by the strict rules, and what is said when something is wrong.
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,6 +154,26 @@ static void all_of_the_robots_cameras(void **state)
     }
 }
 
+// What the loop will look at is all that is computed, and what the worker hands over.
+static void the_rows_that_are_asked_for(void **state)
+{
+    struct place *p = *state;
+    struct policy_options opt = {.threads = 1};
+    p->cfg->camera[0] = p->cfg->camera[1];
+    p->cfg->camera[0].primary = true;
+    p->cfg->n_cameras = 1;
+    assert_int_equal(load(p, &opt), 0);
+    assert_int_equal(p->fitted->seat.rows, p->fitted->info->chunk_size);
+    opt.rows = p->cfg->chunks.horizon_rows;
+    assert_int_equal(load(p, &opt), 0);
+    assert_int_equal(p->fitted->seat.rows, 6);
+    assert_int_equal(p->fitted->info->rows, 6);
+    assert_int_equal(p->fitted->seat.horizon_rows, 6);
+    opt.rows = p->cfg->chunks.horizon_rows = 9; // it has 8: config_loop.c says so
+    assert_int_equal(load(p, &opt), -EINVAL);
+    assert_non_null(strstr(p->err.text, "chunks.horizon_rows: 9"));
+}
+
 // Its one camera is the robot's second, and is where the anchor comes from, since the
 // primary one is not looked at.
 static void a_candidate_leaves_cameras_unused(void **state)
@@ -227,6 +248,33 @@ static void what_the_loader_says(void **state)
     assert_int_equal(load(p, &off), -ECANCELED);
 }
 
+// In 8 bits it is further from float32 than a strict robot allows: refused, also as a candidate.
+static void a_precision_that_is_too_far_off(void **state)
+{
+    struct place *p = *state;
+    struct policy *running = NULL;
+    const struct policy_options plain = {.threads = 1};
+    assert_int_equal(policy_load(&running, p->dir, &plain, NULL), 0);
+    struct policy_options opt = {.beside = running, .precision = PRECISION_INT8};
+    for (int i = 0; i < JOINTS; i++) {
+        p->cfg->joint[i].min = -2;
+        p->cfg->joint[i].max = 2;
+    }
+    p->cfg->policy.max_deviation = 1e-6;
+    assert_int_equal(load(p, &opt), -EDOM);
+    assert_null(p->fitted);
+    assert_non_null(strstr(p->err.text, "in int8 the policy wants joint"));
+    assert_non_null(strstr(p->err.text, "policy.max_deviation allows 0.0001 %"));
+    p->cfg->policy.max_deviation = 0.01; // actions are in degrees here: of hundredths
+    if (load(p, &opt))
+        fail_msg("%s", p->err.text);
+    assert_int_equal(p->fitted->info->precision, PRECISION_INT8);
+    p->cfg->policy.max_deviation = 0;
+    opt.precision = PRECISION_FLOAT32;
+    assert_int_equal(load(p, &opt), 0);
+    policy_free(running);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,9 +282,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
         TEST(all_of_the_robots_cameras),
+        TEST(the_rows_that_are_asked_for),
         TEST(a_candidate_leaves_cameras_unused),
         TEST(a_sidecar_by_the_strict_rules),
         TEST(what_the_loader_says),
+        TEST(a_precision_that_is_too_far_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // Golden parity: every case under tests/data/golden and tests/data/checkpoints holds what
 // LeRobot wrote (config, statistics) and computed (actions). The weights of a golden case are
 // grown here from its seed, written as a model.safetensors, and the whole directory goes
-// through policy_load and policy_infer. See tests/parity/README.md for how they were made.
+// through policy_load and policy_infer, with every instruction set that runs here. See tests/parity/README.md for how they were made.
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -14,6 +14,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "policy/kernels/cpu.h"
+#include "policy/kernels/kernels.h"
 #include "policy/policy.h"
 #include "tests/golden_gen.h"
 #include "tests/golden_write.h"
@@ -78,6 +80,7 @@ static int n_written;
 static int remove_written(void **state)
 {
     (void)state;
+    (void)kernels_choose(NULL);
     while (n_written > 0)
         golden_remove_checkpoint(written[--n_written]);
     return 0;
@@ -266,6 +269,7 @@ static void compare_bits(const struct golden *g, const float *out, size_t n)
     const char *other = json_string_value(json_object_get(g->json, "same_bits_as"));
     char dir[512];
     struct golden o;
+    const int before = n_written;
 
     if (!other)
         return;
@@ -280,6 +284,32 @@ static void compare_bits(const struct golden *g, const float *out, size_t n)
     free_frames(image);
     policy_free(p);
     golden_close(&o);
+    if (n_written > before)
+        golden_remove_checkpoint(written[--n_written]);
+}
+
+// Under sanitizers, which take ten times as long, with the slowest and the best.
+static bool to_try(enum cpu_isa isa)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return cpu_runs(isa) && (isa == CPU_GENERIC || isa == cpu_best());
+#else
+    return cpu_runs(isa);
+#endif
+}
+
+static void run_and_compare(const struct golden *g)
+{
+    struct policy *p = load(g);
+    const struct policy_info *info = policy_describe(p);
+    struct policy_image *image = frames(g, info);
+    float *out = run(g, p, image);
+    compare(g, p, out, image);
+    compare_bits(g, out, (size_t)info->chunk_size * (size_t)info->action_dim);
+    compare_recorded(g, info);
+    free(out);
+    free_frames(image);
+    policy_free(p);
 }
 
 static void test_case(void **state)
@@ -287,16 +317,12 @@ static void test_case(void **state)
     struct golden g;
 
     golden_open(&g, *state);
-    struct policy *p = load(&g);
-    const struct policy_info *info = policy_describe(p);
-    struct policy_image *image = frames(&g, info);
-    float *out = run(&g, p, image);
-    compare(&g, p, out, image);
-    compare_bits(&g, out, (size_t)info->chunk_size * (size_t)info->action_dim);
-    compare_recorded(&g, info);
-    free(out);
-    free_frames(image);
-    policy_free(p);
+    for (enum cpu_isa isa = 0; isa < CPU_ISAS; isa++)
+        if (to_try(isa)) {
+            assert_int_equal(kernels_choose(cpu_isa_name(isa)), 0);
+            print_message("  %s:\n", cpu_isa_name(isa));
+            run_and_compare(&g);
+        }
     golden_close(&g);
 }
 

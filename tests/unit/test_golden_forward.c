@@ -103,7 +103,9 @@ static void test_is_a_record(void **unused)
     st_close(file);
     assert_memory_not_equal(front, front + 4 * 96 + 24 * 3, 24); // not one colour
     assert_int_equal(policy_load(&p, s.dir, NULL, &err), 0);
-    const struct policy_image image[2] = {{front, 32, 32, 96}, {wrist, 32, 40, 96}};
+    const struct policy_image image[2] = {
+        {.rgb = front, .width = 32, .height = 32, .stride = 96},
+        {.rgb = wrist, .width = 32, .height = 40, .stride = 96}};
     const struct policy_observation obs = {state, NULL, image};
     assert_int_equal(policy_infer(p, &obs, answer, NULL), 0);
     assert_memory_equal(answer, recorded, sizeof answer);

@@ -177,7 +177,8 @@ static struct policy_image frame(int h, int w, int gap, uint32_t seed, uint8_t *
         memcpy(p + (size_t)y * stride, dense + (size_t)y * (size_t)w * 3, (size_t)w * 3);
     free(dense);
     *memory = p;
-    return (struct policy_image){p, w, h, (int)stride};
+    return (struct policy_image){
+        .rgb = p, .width = w, .height = h, .stride = (int)stride};
 }
 
 static void test_golden(void **state)
@@ -296,7 +297,7 @@ static void test_every_value(void **state)
     for (int v = 0; v < 256; v++)
         memset(rgb + 3 * v, v, 3);
     for (int mode = NORM_IDENTITY; mode <= NORM_QUANTILE10; mode++) {
-        struct policy_image im = {rgb, 16, 16, 48};
+        struct policy_image im = {.rgb = rgb, .width = 16, .height = 16, .stride = 48};
         struct policy_error err;
         struct norm m;
 
@@ -317,7 +318,7 @@ static void test_refused(void **state)
 {
     uint8_t rgb[4 * 5 * 3] = {0};
     struct norm m = imagenet(), two = m;
-    const struct policy_image ok = {rgb, 5, 4, 15};
+    const struct policy_image ok = {.rgb = rgb, .width = 5, .height = 4, .stride = 15};
     struct policy_image bad[6] = {ok, ok, ok, ok, ok, ok};
     float got[3 * 4 * 5] = {-77.0f};
 

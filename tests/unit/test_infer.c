@@ -82,8 +82,9 @@ static void expect(struct rig *r, double value, uint8_t front, uint8_t wrist, fl
     for (int i = 0; i < JOINTS; i++)
         pos[i] = value + 0.1 * i;
     binding_state(&r->binding, pos, state);
-    const struct policy_image image[2] = {{a, SIDE, SIDE, SIDE * 3},
-                                          {b, SIDE, SIDE, SIDE * 3}};
+    const struct policy_image image[2] = {
+        {.rgb = a, .width = SIDE, .height = SIDE, .stride = SIDE * 3},
+        {.rgb = b, .width = SIDE, .height = SIDE, .stride = SIDE * 3}};
     const struct policy_observation obs = {.state = state, .image = image};
     assert_int_equal(policy_infer(r->twin, &obs, actions, NULL), 0);
     binding_actions(&r->binding, actions, ROWS, rows);
@@ -208,6 +209,64 @@ static void test_waits_for_the_frame_of_the_same_instant(void **state)
     free(c);
 }
 
+// The frame of the one camera is seen while the other's is awaited; and what is made of both is what
+// is made of them at once. On a busy machine this thread or the worker may be late for it: then the
+// wrist's frame before it was used, or none.
+static void test_sees_while_it_waits(void **state)
+{
+    struct rig *r = *state;
+    const struct infer_seen *front;
+    struct chunk *c = chunk_new();
+    ns_t last = 0;
+    report(r, true, LADDER_RUNNING);
+    rig_start(r, TRIGGER_CONTINUOUS, 1, ROWS);
+    front = &infer_counts(r->infer)->seen[0];
+    for (int i = 0; i < 200 && front->early < 3; i++) {
+        uint8_t grey = (uint8_t)(40 + i), wrist = (uint8_t)(250 - i);
+        float rows[ROWS * JOINTS];
+        ns_t t = clock_now_ns();
+        joints_at(r, t, 0.1 * i);
+        frame(r, 0, grey, t);
+        usleep(10000);
+        frame(r, 1, wrist, t);
+        while (take(r, c, c->anchor_ns == t ? 0 : 100)) {
+            if (c->anchor_ns != t)
+                continue;
+            assert_true(c->oldest_ns == t || c->oldest_ns == last);
+            expect(r, 0.1 * i, grey, c->oldest_ns == t ? wrist : wrist + 1, rows);
+            assert_memory_equal(c->row, rows, sizeof rows);
+        }
+        last = t;
+        usleep(25000); // else the wrist's last frame is within half a period, and belongs
+    }
+    assert_true(front->early >= 3);
+    free(c);
+}
+
+// The wrist's camera has stopped within max_skew: its frame is seen once.
+static void test_keeps_what_did_not_change(void **state)
+{
+    struct rig *r = *state;
+    const struct infer_counts *n;
+    struct chunk *c = chunk_new();
+    float rows[ROWS * JOINTS];
+    report(r, true, LADDER_RUNNING);
+    rig_start(r, TRIGGER_CONTINUOUS, 1, ROWS);
+    n = infer_counts(r->infer);
+    ns_t t = clock_now_ns();
+    joints_at(r, t, 0);
+    frame(r, 1, 10, t - 20 * NS_PER_MS);
+    for (int i = 0; i < 3; i++) {
+        frame(r, 0, (uint8_t)(40 + i), t + i * NS_PER_MS);
+        assert_true(take(r, c, 3000));
+        expect(r, 0, (uint8_t)(40 + i), 10, rows);
+        assert_memory_equal(c->row, rows, sizeof rows);
+    }
+    assert_int_equal(n->seen[1].kept, 2);
+    assert_int_equal(n->seen[1].computed, 1);
+    free(c);
+}
+
 static void test_goes_on_without_a_late_camera(void **state)
 {
     struct rig *r = *state;
@@ -278,7 +337,10 @@ static void test_trigger_by_rows(void **state)
     report(r, true, LADDER_RUNNING);
     rig_start(r, TRIGGER_ROWS, 4, 1000);
     ns_t begin = clock_now_ns(), last = 0;
-    for (int i = 0; i < 13; i++) {
+    int frames = 0;
+    // More than 13 only where an inference takes longer than that (a sanitizer, a busy machine).
+    for (int i = 0; i < 13 || (i < 1000 && infer_counts(r->infer)->done < 2); i++) {
+        frames = i + 1;
         ns_t t = begin + i * STEP;
         clock_sleep_until(t);
         joints_at(r, t, 0);
@@ -292,7 +354,7 @@ static void test_trigger_by_rows(void **state)
         }
         last = c->anchor_ns;
     }
-    assert_in_range(infer_counts(r->infer)->done, 2, 4);
+    assert_in_range(infer_counts(r->infer)->done, 2, 1 + (frames - 1) / 4);
     free(c);
 }
 
@@ -341,6 +403,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_observation, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waits_for_the_frame_of_the_same_instant,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sees_while_it_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_keeps_what_did_not_change, setup, teardown),
         cmocka_unit_test_setup_teardown(test_goes_on_without_a_late_camera, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_refuses_skew, setup, teardown),

@@ -30,6 +30,9 @@ static void numbers_come_out(void **state)
         {"actd_budget_missed_total" IN "budget=\"sensor_age\",", 3},
         {"actd_stream_age_seconds" IN "stream=\"joints\",", 0.0025},
         {"actd_stream_received_total" IN "stream=\"front\",", 8},
+        {"actd_frames_seen_total" IN "stream=\"front\",how=\"early\",", 3},
+        {"actd_frames_seen_total" IN "stream=\"front\",how=\"kept\",", 4},
+        {"actd_frames_seen_total" IN "stream=\"front\",how=\"computed\",", 5},
         {"actd_joint_measured_radians" IN "joint=\"pan\",", -0.5},
         {"actd_joint_max_radians" IN "joint=\"front\",", 1.5},
         {"actd_seam_max_radians" IN "joint=\"pan\",", 0.01},
@@ -38,7 +41,7 @@ static void numbers_come_out(void **state)
         {"actd_chunk_row" IN, 3.25},
         {"actd_policy_info" IN
          "policy=\"front\",type=\"\",digest=\"d1\",config_sha256=\"\","
-         "weights_sha256=\"w1\",statistics_sha256=\"\",",
+         "weights_sha256=\"w1\",statistics_sha256=\"\",precision=\"int8\",",
          1},
         {"actd_policy_generation" IN, 4},
         {"actd_swaps_total" IN "result=\"done\",", 3},

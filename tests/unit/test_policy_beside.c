@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/kernels/kernels.h"
 #include "tests/unit/checkpoint_scratch.h"
 
 #ifndef __has_feature
@@ -113,9 +114,10 @@ static int ask(struct policy *p, int i, float actions[MOST_ACTIONS])
     for (int c = 0; c < 2; c++) {
         for (size_t k = 0; k < sizeof rgb[c]; k++)
             rgb[c][k] = (uint8_t)act_fixture_mix((uint64_t)i * 100003 + k);
-        image[c] =
-            (struct policy_image){rgb[c], info->camera[c].width, info->camera[c].height,
-                                  3 * info->camera[c].width};
+        image[c] = (struct policy_image){.rgb = rgb[c],
+                                         .width = info->camera[c].width,
+                                         .height = info->camera[c].height,
+                                         .stride = 3 * info->camera[c].width};
     }
     const struct policy_observation obs = {state, env, image};
     return policy_infer(p, &obs, actions, NULL);
@@ -225,9 +227,8 @@ static int threads_now(void)
 }
 
 // One drives and another is loaded, good ones and bad ones, again and again.
-static void test_nobody_notices(void **unused)
+static void nobody_notices(void)
 {
-    (void)unused;
     static struct driver d;
     const struct act_fixture f = with_cameras(1), g = with_cameras(2);
     const struct policy_options opt = {.threads = 3};
@@ -264,34 +265,86 @@ static void test_nobody_notices(void **unused)
     scratch_remove(&bad);
 }
 
+static void test_nobody_notices(void **unused)
+{
+    (void)unused;
+    nobody_notices();
+}
+
+static void test_nor_with_openblas(void **unused)
+{
+    (void)unused;
+    assert_int_equal(kernels_choose("openblas"), 0);
+    nobody_notices();
+    assert_int_equal(kernels_choose(NULL), 0);
+}
+
 void *blas_memory_alloc(int unused);
 void blas_memory_free(void *buffer);
 
-// After the first load OpenBLAS has a buffer for every thread of the pool and for one that
+// How many of five buffers OpenBLAS has after a policy with three threads was loaded.
+static int buffers_after_loading(const struct scratch *s)
+{
+    const struct policy_options opt = {.threads = 3};
+    struct policy *p = load(s, &opt);
+    void *buffer[5];
+    int there = 0;
+    for (int i = 0; i < 5; i++) {
+        atomic_store(&calls, 0);
+        atomic_store(&counting, true);
+        buffer[i] = blas_memory_alloc(0);
+        atomic_store(&counting, false);
+        there += atomic_load(&calls) == 0;
+    }
+    for (int i = there; i < 5;
+         i++) // they are never given back: make it as if they had been
+        blas_memory_free(buffer[i]);
+    for (int i = 0; i < there; i++)
+        blas_memory_free(buffer[i]);
+    policy_free(p);
+    return there;
+}
+
+static size_t mapped_mib(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+// Where OpenBLAS computes nothing, none of its buffers of 128 MiB is mapped. (One
+// thread: the malloc of each further one maps 64 MiB as well.)
+static void test_no_buffer(void **unused)
+{
+    (void)unused;
+    const struct act_fixture f = scratch_small();
+    const struct policy_options opt = {.threads = 1};
+    struct scratch s;
+    if (!COUNTS || kernels_blas())
+        skip();
+    scratch_make(&s, &f);
+    size_t before = mapped_mib();
+    policy_free(load(&s, &opt));
+    assert_true(mapped_mib() - before < 128);
+    scratch_remove(&s);
+}
+
+// Where it does, after the first load it has one for every thread of the pool and for one that
 // loads; the next caller's would be mapped.
 static void test_a_buffer_each(void **unused)
 {
     (void)unused;
     const struct act_fixture f = scratch_small();
-    const struct policy_options opt = {.threads = 3};
     struct scratch s;
-    void *buffer[5];
     if (!COUNTS)
         skip();
     scratch_make(&s, &f);
-    struct policy *p = load(&s, &opt);
-    atomic_store(&calls, 0);
-    atomic_store(&counting, true);
-    for (int i = 0; i < 4; i++)
-        buffer[i] = blas_memory_alloc(0);
-    int at_four = atomic_load(&calls);
-    buffer[4] = blas_memory_alloc(0);
-    atomic_store(&counting, false);
-    for (int i = 0; i < 5; i++)
-        blas_memory_free(buffer[i]);
-    assert_int_equal(at_four, 0);
-    assert_true(atomic_load(&calls) > 0);
-    policy_free(p);
+    assert_int_equal(kernels_choose("openblas"), 0);
+    assert_int_equal(buffers_after_loading(&s), 4);
+    assert_int_equal(kernels_choose(NULL), 0);
     scratch_remove(&s);
 }
 
@@ -325,8 +378,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_counter_counts),
+        cmocka_unit_test(test_no_buffer),
         cmocka_unit_test(test_a_buffer_each), // before others: none is mapped yet
         cmocka_unit_test(test_nobody_notices),
+        cmocka_unit_test(test_nor_with_openblas),
         cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

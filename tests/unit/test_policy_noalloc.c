@@ -174,12 +174,13 @@ static void test_openblas_is_counted(void **unused)
     assert_true(atomic_load(&allocations) > 0); // why the pool gives it one thread
 }
 
-static struct policy *load(const struct act_fixture *f, int threads)
+static struct policy *load(const struct act_fixture *f, int threads,
+                           enum precision precision)
 {
     char dir[256];
     struct policy *p = NULL;
     struct policy_error err = {{0}};
-    struct policy_options opt = {.threads = threads};
+    struct policy_options opt = {.threads = threads, .precision = precision};
     assert_int_equal(act_fixture_mkdir(dir), 0);
     assert_int_equal(act_fixture_write(dir, f), 0);
     int rc = policy_load(&p, dir, &opt, &err);
@@ -190,14 +191,14 @@ static struct policy *load(const struct act_fixture *f, int threads)
 }
 
 // `runs` inferences, every fifth with a NaN, and with cameras every seventh with a wrong
-// size.
+// size; of every two frames the second has the number of the first, and every third is seen before.
 static void run(struct policy *p, int runs)
 {
     static uint8_t rgb[48 * 48 * 3];
     static float actions[64], raw[64];
     const struct policy_info *info = policy_describe(p);
     float state[8] = {0.25f, -0.5f}, env[8] = {1.0f};
-    struct policy_image image = {rgb, 32, 32, 96};
+    struct policy_image image = {.rgb = rgb, .width = 32, .height = 32, .stride = 96};
     struct policy_observation obs = {state, env, &image};
     int good = 0;
     start_counting();
@@ -207,6 +208,9 @@ static void run(struct policy *p, int runs)
             rgb[k] = (uint8_t)(rgb[k] + i);
         state[3] = nan ? (float)NAN : 0.125f * (float)(i % 16);
         image.width = wrong ? 30 : 32;
+        image.number = (uint64_t)(i / 2);
+        if (info->n_cameras && i % 3 == 0)
+            assert_int_equal(policy_see(p, 0, &image), wrong ? -EINVAL : 0);
         int rc = policy_infer(p, &obs, actions, i & 1 ? raw : NULL);
         assert_int_equal(rc, nan ? -EDOM : wrong ? -EINVAL : 0);
         if (rc)
@@ -224,7 +228,7 @@ static void test_no_allocation(void **unused)
         return;
     struct act_fixture f = act_fixture_tiny();
     for (int threads = 1; threads <= 3; threads++) {
-        struct policy *p = load(&f, threads);
+        struct policy *p = load(&f, threads, PRECISION_FLOAT32);
         run(p, threads == 2 ? 1000 : 50);
         policy_free(p);
     }
@@ -242,9 +246,11 @@ static void test_no_allocation_without_camera(void **unused)
     f.n_decoder_layers = 2;
     f.dim_model = 128;
     f.dim_feedforward = 512;
-    struct policy *p = load(&f, 2);
-    run(p, 1000);
-    policy_free(p);
+    for (int i = 0; i < PRECISIONS; i++) {
+        struct policy *p = load(&f, 2, (enum precision)i);
+        run(p, 1000);
+        policy_free(p);
+    }
 }
 
 int main(void)

@@ -70,7 +70,7 @@ static void test_every_worker_once(void **unused)
 
 struct facts {
     char name[16];
-    int policy, cpus;
+    int policy, cpus, first; // core
     bool cpu0, usr1_blocked, term_blocked;
 };
 
@@ -89,13 +89,15 @@ static void look(void *arg, int worker, int workers)
     sched_getaffinity(0, sizeof cpus, &cpus);
     f->cpus = CPU_COUNT(&cpus);
     f->cpu0 = CPU_ISSET(0, &cpus);
+    for (f->first = 0; f->first < 64 && !CPU_ISSET((size_t)f->first, &cpus);)
+        f->first++;
 }
 
 static void test_threads_as_promised(void **unused)
 {
     (void)unused;
     struct pool *p;
-    struct facts f[3] = {{{0}, 0, 0, false, false, false}};
+    struct facts f[3] = {{{0}, 0, 0, -1, false, false, false}};
     struct sched_param fifo = {.sched_priority = 1}, other = {.sched_priority = 0};
     // from a FIFO creator where that is allowed: the class must not be inherited
     bool is_fifo = pthread_setschedparam(pthread_self(), SCHED_FIFO, &fifo) == 0;
@@ -117,6 +119,36 @@ static void test_threads_as_promised(void **unused)
     }
     assert_false(f[0].usr1_blocked); // the caller's own mask is as it was
     pool_stop(p);
+}
+
+// A core for each, the first is the caller's; one core too few, and they share what there is.
+static void test_pinned(void **unused)
+{
+    (void)unused;
+    cpu_set_t all;
+    int cores = 0, number[64], n;
+    uint64_t mask = 0;
+    struct pool *p;
+    struct facts f[POOL_MAX_THREADS] = {{{0}, 0, 0, -1, false, false, false}};
+
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int i = 0; i < 64; i++)
+        if (CPU_ISSET((size_t)i, &all)) {
+            number[cores++] = i;
+            mask |= UINT64_C(1) << i;
+        }
+    for (n = cores > 1 ? cores - 1 : 1; n <= cores + 1 && n <= POOL_MAX_THREADS; n++) {
+        // cores that there are not are no cores
+        assert_int_equal(pool_start(&p, n, n > cores ? UINT64_MAX : mask), 0);
+        pool_run(p, look, f);
+        for (int i = 1; i < n; i++) {
+            assert_int_equal(f[i].cpus, n <= cores ? 1 : cores);
+            if (n <= cores)
+                assert_int_equal(f[i].first, number[i]);
+        }
+        assert_int_equal(f[0].cpus, CPU_COUNT(&all)); // its owner's
+        pool_stop(p);
+    }
 }
 
 static void test_bad_arguments(void **unused)
@@ -175,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_worker_once),
         cmocka_unit_test(test_threads_as_promised),
+        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_share),

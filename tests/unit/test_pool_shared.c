@@ -13,9 +13,9 @@
 
 #include "policy/kernels/attention.h"
 #include "policy/kernels/conv.h"
-#include "policy/kernels/image_ops.h"
 #include "policy/kernels/layer_norm.h"
 #include "policy/kernels/linear.h"
+#include "policy/kernels/stem.h"
 #include "tests/unit/act_fixture.h"
 
 struct order {
@@ -91,42 +91,63 @@ static float *numbers(const char *name)
 
 static float *a, *b, *c, *d;
 
+static float *room(size_t floats)
+{
+    float *x = aligned_alloc(64, (floats * sizeof *x + 63) / 64 * 64);
+    assert_non_null(x);
+    return memset(x, 0, floats * sizeof *x);
+}
+
 static void run_linear(struct pool *p, float *y)
 {
-    const struct linear l = {.in = 96, .out = 130, .weight = a, .bias = b};
+    struct linear l = {.in = 96, .out = 130, .bias = b};
     const struct linear_extra e = {.table = c, .table_cols = 40, .f = ACTIVATION_GELU};
+    l.weight = (struct gemm){.depth = 96, .out = 130, .kernel = gemm_kernel()};
+    l.weight.panel = room(gemm_floats(l.weight.kernel, 96, 130));
+    gemm_pack(&l.weight, 0, 130, a, 96);
     linear_run(p, &l, d, 77, y, e);
+    free(l.weight.panel);
 }
 
 static void run_conv(struct pool *p, float *y)
 {
-    const struct conv k = {.in = 24,
-                           .out = 40,
-                           .size = 3,
-                           .stride = 2,
-                           .pad = 1,
-                           .dilation = 1,
-                           .weight = a,
-                           .bias = b};
-    static float tiles[4 * 300000];
-    assert_true(conv_tile_floats(&k, 17 * 19) <= 300000);
-    conv_run(p, &k, d, 33, 37, y, false, ACTIVATION_RELU, tiles, 300000);
+    struct conv k = {.in = 24,
+                     .out = 40,
+                     .size = 3,
+                     .stride = 2,
+                     .pad = 1,
+                     .dilation = 1,
+                     .kernel = gemm_kernel(),
+                     .bias = b};
+    float *from = room(map_floats(33, 37, 24)), *to = room(map_floats(17, 19, 40));
+    struct map x = map_open(from, 33, 37, 24), out = map_open(to, 17, 19, 40);
+    k.way = conv_plan(&k, 33, 37);
+    size_t floats = (conv_scratch_floats(&k, 37) + 15) / 16 * 16;
+    float *scratch = room(4 * floats);
+    k.weight = room(conv_weight_floats(&k));
+    conv_pack(&k, a);
+    for (int i = 0; i < 33; i++)
+        memcpy(map_at(&x, i, 0), d + i * 37 * 24, (size_t)(37 * 24) * sizeof *d);
+    conv_run(p, &k, &x, &out, false, ACTIVATION_RELU, scratch, floats);
+    map_flatten(p, &out, y);
+    free(from), free(to), free(scratch), free(k.weight);
 }
 
 static void run_attention(struct pool *p, float *y)
 {
-    static float scores[4 * ATTENTION_BLOCK * 150];
-    const struct attention t = {.heads = 4,
-                                .head_dim = 8,
-                                .queries = 130,
-                                .keys = 150,
-                                .q = {a, 96},
-                                .k = {b, 96},
-                                .v = {c, 96},
-                                .out = y,
-                                .scores = scores,
-                                .score_floats = ATTENTION_BLOCK * 150};
+    size_t floats = (attention_scratch_floats(8) + 15) / 16 * 16;
+    struct attention t = {.heads = 4,
+                          .head_dim = 8,
+                          .queries = 130,
+                          .keys = 150,
+                          .q = {a, 96},
+                          .k = {b, 96},
+                          .v = {c, 96},
+                          .out = y,
+                          .scratch = room(4 * floats),
+                          .scratch_floats = floats};
     attention_run(p, &t);
+    free(t.scratch);
 }
 
 static void run_norm(struct pool *p, float *y)
@@ -135,18 +156,28 @@ static void run_norm(struct pool *p, float *y)
     layer_norm_run(p, &n, d, 101, y);
 }
 
-static void run_images(struct pool *p, float *y)
+static void run_stem(struct pool *p, float *y)
 {
-    interleave_run(p, a, 3, 41, 43, y);
-    max_pool_run(p, b, 41, 43, 24, y + 8000);
+    struct stem k = {.out = 64, .kernel = gemm_kernel(), .bias = b};
+    const struct stem_image image = {.height = 41, .width = 43, .planes = d};
+    int height, width;
+    stem_extent(41, 43, &height, &width);
+    float *to = room(map_floats(height, width, 64));
+    struct map out = map_open(to, height, width, 64);
+    size_t floats = (stem_scratch_floats(&k, 43) + 15) / 16 * 16;
+    float *scratch = room(4 * floats);
+    k.weight = room(stem_weight_floats(&k));
+    stem_pack(&k, a);
+    stem_run(p, &k, &image, &out, scratch, floats);
+    map_flatten(p, &out, y);
+    free(to), free(scratch), free(k.weight);
 }
 
 static void test_same_bits(void **unused)
 {
     (void)unused;
     void (*const kernel[])(struct pool *, float *) = {run_linear, run_conv, run_attention,
-                                                      run_norm, run_images};
-    openblas_set_num_threads(1);
+                                                      run_norm, run_stem};
     a = numbers("a"), b = numbers("b"), c = numbers("c"), d = numbers("d");
     float *together = calloc(FLOATS, sizeof(float)),
           *in_turn = calloc(FLOATS, sizeof(float));

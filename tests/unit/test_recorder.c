@@ -145,11 +145,11 @@ static const char *fact(const struct mcap_pair *p, int n, const char *key)
 static void the_file_says_what_it_is(void **state)
 {
     static const char *const key[] = {
-        "version",   "exe_sha256",    "compiler",      "instance",
-        "run_id",    "config_file",   "config",        "cpu",
-        "blas_core", "mxcsr",         "base_ns",       "joints",
-        "cameras",   "control_hz",    "rows",          "keyframe_build",
-        "flags",     "config_sha256", "policy_sha256", "weights_sha256"};
+        "version",        "exe_sha256",    "compiler",  "instance",   "run_id",
+        "config_file",    "config",        "cpu",       "blas_core",  "mxcsr",
+        "base_ns",        "joints",        "cameras",   "control_hz", "rows",
+        "keyframe_build", "kernels",       "precision", "flags",      "config_sha256",
+        "policy_sha256",  "weights_sha256"};
     const struct mcap_pair *pairs;
     struct mcap_reader *reader;
     struct mcap_error err;
@@ -175,6 +175,8 @@ static void the_file_says_what_it_is(void **state)
     assert_string_equal(fact(pairs, n, "config"), "robot: x\n");
     assert_string_equal(fact(pairs, n, "joints"), "a\nb\nc\nd\ne\nf");
     assert_int_equal(strlen(fact(pairs, n, "exe_sha256")), 64);
+    assert_string_equal(fact(pairs, n, "kernels"), "avx2");
+    assert_string_equal(fact(pairs, n, "precision"), "float32");
     assert_string_equal(
         fact(pairs, n, "config_sha256"), // printf 'robot: x\n' | sha256sum
         "fb91e345c05c3fc086713e5ee3a5dbc6d97047483b93fa302d520beddacdb318");

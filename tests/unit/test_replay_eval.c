@@ -53,7 +53,8 @@ static void expect(int chunk, float actions[ROWS * JOINTS])
         struct codec_frame f;
         size_t n = run_log_frame(w, h, chunk * 9 + wrist, true, 0, &message[i]);
         assert_int_equal(codec_frame(NULL, message[i], n, &f), CODEC_OK);
-        image[i] = (struct policy_image){f.data, w, h, 3 * w};
+        image[i] = (struct policy_image){
+            .rgb = f.data, .width = w, .height = h, .stride = 3 * w};
     }
     for (int j = 0; j < JOINTS; j++)
         state[j] = (float)state_of(chunk, j);

@@ -5,9 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cblas.h>
 #include <cmocka.h>
 
 #include "daemon/replay_known.h"
+#include "policy/digest.h"
+#include "policy/kernels/cpu.h"
+#include "policy/kernels/kernels.h"
 #include "tests/unit/replay_world.h"
 
 static char dir[64];
@@ -150,6 +154,52 @@ static void another_program_gets_a_tolerance(void **state)
     assert_true(x.r.tolerance_rad == 1e-5);
 }
 
+// Recorded by this very program with these kernels: are bits compared, and chosen are which?
+static struct rw_replayed recorded_with(const char *kernels, const char *blas_core,
+                                        bool policy)
+{
+    const struct replay_options opt = {.no_policy = !policy};
+    char exe[POLICY_DIGEST_HEX];
+    struct rw_replayed x;
+
+    digest_program(exe);
+    rw_by.exe = exe;
+    rw_by.kernels = kernels;
+    rw_by.blas_core = blas_core;
+    assert_int_equal(kernels_choose(NULL), 0);
+    rw_save(&whole, path_of("by.mcap"), false, config);
+    rw_by.exe = rw_by.kernels = rw_by.blas_core = "";
+    x = run(path_of("by.mcap"), &opt);
+    assert_int_equal(x.rc, 0);
+    assert_true(x.r.bits == !x.r.other_kernels);
+    assert_true(x.r.bits || x.r.tolerance_rad == 1e-5);
+    return x;
+}
+
+static void its_kernels_are_taken_where_they_run(void **state)
+{
+    const char *core = openblas_get_corename();
+
+    (void)state;
+    assert_true(recorded_with("generic", "", true).r.bits);
+    assert_string_equal(kernels_name(PRECISION_FLOAT32), "generic");
+    assert_true(recorded_with("openblas", core, true).r.bits);
+    assert_string_equal(kernels_name(PRECISION_FLOAT32), "openblas");
+    assert_int_equal(recorded_with("avx2", "", true).r.bits, cpu_runs(CPU_AVX2));
+    assert_int_equal(recorded_with("neon", "", true).r.bits, cpu_runs(CPU_NEON));
+    // Chosen is the best again, where theirs can not be.
+    assert_true(recorded_with("tensor cores", "", true).r.other_kernels);
+    assert_string_equal(kernels_name(PRECISION_FLOAT32), cpu_isa_name(cpu_best()));
+    // Of another OpenBLAS; and of a time when nothing else computed, whose kernels are gone.
+    assert_true(recorded_with("openblas", "Katmai", true).r.other_kernels);
+    assert_true(recorded_with("", "Katmai", true).r.other_kernels);
+    assert_true(recorded_with("", core, true).r.other_kernels);
+    assert_true(recorded_with("", "", true).r.other_kernels);
+    // Nobody computes chunks: it does not matter who could.
+    assert_true(recorded_with("tensor cores", "Katmai", false).r.bits);
+    assert_int_equal(kernels_choose(NULL), 0);
+}
+
 static void a_policy_that_is_not_known_is_told(void **state)
 {
     struct replay_options opt = {0};
@@ -249,6 +299,7 @@ int main(void)
         cmocka_unit_test(one_that_says_too_little_is_refused),
         cmocka_unit_test(a_configuration_that_is_not_the_one_is_found),
         cmocka_unit_test(another_program_gets_a_tolerance),
+        cmocka_unit_test(its_kernels_are_taken_where_they_run),
         cmocka_unit_test(a_policy_that_is_not_known_is_told),
         cmocka_unit_test(what_if_wants_the_same_robot),
         cmocka_unit_test(what_if_moves_within_other_limits),

@@ -60,6 +60,7 @@ static void open_run(struct run_log *l)
                                      {"config_file", "robot.yaml"},
                                      {"config", config},
                                      {"cpu", "a \"processor\" & more"},
+                                     {"kernels", "avx512"},
                                      {"blas_core", "Haswell"},
                                      {"base_ns", "1700000000000000000"},
                                      {"joints", "pan\nlift\ngrip\n"},

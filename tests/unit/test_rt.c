@@ -191,6 +191,57 @@ static void cores(void **state)
     assert_int_equal(f.cpus, rt_cpu_count() > 1 ? rt_cpu_count() - 1 : 1);
 }
 
+// Each compute thread gets a core of its own, a whole one as long as there are any.
+static void cores_for_compute_threads(void **state)
+{
+    uint8_t own[64], side_by_side[64],
+        far[64]; // no siblings; 0 and 1, 2 and 3; 0 and 4, 1 and 5
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        own[i] = (uint8_t)i;
+        side_by_side[i] = (uint8_t)(i & ~1);
+        far[i] = (uint8_t)(i < 8 ? i % 4 : i);
+    }
+    assert_int_equal(rt_mask_among(0xf, own, 3, 1), 0x1);
+    assert_int_equal(rt_mask_among(0xf, own, 3, 3), 0x7);
+    assert_int_equal(rt_mask_among(0xf, own, 1, 3), 0xd);
+    assert_int_equal(rt_mask_among(0xf, own, 3, 0), 0x1);
+    assert_int_equal(rt_mask_among(0xe0, own, 7, 2), 0x60);
+    assert_int_equal(rt_mask_among(0xff, side_by_side, 7, 3), 0x15);
+    assert_int_equal(rt_mask_among(0xff, side_by_side, 7, 4), 0x17);
+    assert_int_equal(rt_mask_among(0xff, side_by_side, 7, 7), 0x7f); // 6 at last
+    assert_int_equal(rt_mask_among(0xff, side_by_side, 0, 6), 0xfc);
+    assert_int_equal(rt_mask_among(0xff, far, 7, 3), 0x07);
+    assert_int_equal(rt_mask_among(0xff, far, 7, 4), 0x17);
+    assert_int_equal(rt_mask_among(0xff, far, 7, 6), 0x77);
+    assert_true(rt_mask_among(UINT64_MAX, own, 63, 63) == UINT64_MAX >> 1);
+    assert_int_equal(rt_mask_among(0xf, own, 3, 4), 0); // not enough: anywhere
+    assert_int_equal(rt_mask_among(0xf, own, -1, 1), 0);
+    assert_int_equal(rt_mask_among(0xf, own, 64, 1), 0);
+    for (int n = 1; n < rt_cpu_count() && n < 64; n++) {
+        uint64_t mask = rt_mask_without(rt_choose_cpu(), n);
+        assert_int_equal(__builtin_popcountll(mask), n);
+        assert_true((mask & ~rt_cpus()) == 0 && !(mask >> rt_choose_cpu() & 1));
+    }
+    assert_int_equal(rt_mask_without(rt_choose_cpu(), rt_cpu_count()), 0);
+}
+
+static void on_the_first_core(void **state)
+{
+    (void)state;
+    struct facts f = {0};
+    pthread_t t;
+
+    go_on = 0;
+    assert_int_equal(rt_thread_create(&t, "w", RT_CLASS_PLAIN, 0, wait_and_look, &f), 0);
+    assert_int_equal(rt_keep_on_first(t, 0), 0);
+    assert_int_equal(rt_keep_on_first(t, rt_cpus()), 0);
+    go_on = 1;
+    pthread_join(t, NULL);
+    assert_int_equal(f.cpus, 1);
+}
+
 // After the stack was touched, using that much of it faults no page in.
 __attribute__((noinline)) static void use_stack(size_t n)
 {
@@ -252,9 +303,14 @@ static void cores_stay_awake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_threads),       cmocka_unit_test(fifo_is_not_inherited),
-        cmocka_unit_test(refusal_is_reported), cmocka_unit_test(cores),
-        cmocka_unit_test(stack_is_there),      cmocka_unit_test(cores_stay_awake),
+        cmocka_unit_test(plain_threads),
+        cmocka_unit_test(fifo_is_not_inherited),
+        cmocka_unit_test(refusal_is_reported),
+        cmocka_unit_test(cores),
+        cmocka_unit_test(cores_for_compute_threads),
+        cmocka_unit_test(on_the_first_core),
+        cmocka_unit_test(stack_is_there),
+        cmocka_unit_test(cores_stay_awake),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,10 +101,12 @@ static void test_whatever_the_order(void **unused)
             size_t k = (i * 7 + mask) % N; // another order each time
             dst[k][0] = dst[k][tensors[k].n] = 99;
             if (mask >> k & 1)
-                want[n++] = (struct st_want){st_find(file, tensors[k].name), dst[k],
-                                             (size_t)tensors[k].n};
+                want[n++] = (struct st_want){.tensor = st_find(file, tensors[k].name),
+                                             .dst = dst[k],
+                                             .n = (size_t)tensors[k].n};
         }
-        want[n++] = (struct st_want){st_find(file, "other.name"), again, 32769};
+        want[n++] = (struct st_want){
+            .tensor = st_find(file, "other.name"), .dst = again, .n = 32769};
         if (st_read_wanted(file, want, n, NULL, hex, &err))
             fail_msg("%s", err.text);
         assert_string_equal(hex, expected); // whatever is wanted, all of it is hashed
@@ -169,7 +171,8 @@ static void test_not_finite(void **unused)
             v[at[i]] = 0;
             assert_int_equal(st_open(&file, path, &err), 0);
             float *dst = malloc((size_t)n * sizeof *dst);
-            struct st_want want = {st_find(file, "model.w"), dst, (size_t)n};
+            struct st_want want = {
+                .tensor = st_find(file, "model.w"), .dst = dst, .n = (size_t)n};
             snprintf(index, sizeof index, "at index %zu:", at[i]);
             int rc = st_read_wanted(file, &want, 1, NULL, hex, &err);
             expect(rc, -EINVAL, &err, index);
@@ -191,7 +194,7 @@ static void test_stopped(void **unused)
     struct st_file *file = make_file();
     atomic_bool cancel = true;
     float *dst = malloc(131080 * sizeof *dst);
-    struct st_want want = {st_find(file, "t.six"), dst, 131080};
+    struct st_want want = {.tensor = st_find(file, "t.six"), .dst = dst, .n = 131080};
     char hex[65];
     assert_non_null(dst);
     expect(st_read_wanted(file, &want, 1, &cancel, hex, &err), -ECANCELED, &err,
@@ -239,12 +242,126 @@ static void test_finite_prefix(void **unused)
         }
 }
 
+// ---- values that are only passing through -----------------------------------------------
+
+struct passing {
+    float *room; // all tensors use it in turn
+    size_t i;    // which of them this is
+    int begun, done;
+    bool refuse;
+};
+
+static float *begin(void *arg, size_t n)
+{
+    struct passing *p = arg;
+    assert_int_equal(n, tensors[p->i].n);
+    assert_int_equal(p->begun++, 0);
+    return p->refuse ? NULL : p->room;
+}
+
+static void done(void *arg, float *values)
+{
+    struct passing *p = arg;
+    assert_int_equal(p->done++, 0);
+    for (int k = 0; k < tensors[p->i].n; k++)
+        if (values[k] != value(p->i, (size_t)k))
+            fail_msg("%s[%d]", tensors[p->i].name, k);
+}
+
+static struct st_want passing_want(struct st_file *file, struct passing *p, size_t i)
+{
+    p->i = i;
+    return (struct st_want){.tensor = st_find(file, tensors[i].name),
+                            .n = (size_t)tensors[i].n,
+                            .begin = begin,
+                            .done = done,
+                            .arg = p};
+}
+
+// All through the same memory; t.six is wanted twice more, by one who keeps it and by one who
+// looks: who says first where it goes does not matter.
+static void test_passing_through(void **unused)
+{
+    (void)unused;
+    struct st_file *file = make_file();
+    float *room = malloc(200000 * sizeof *room), *kept = malloc(131080 * sizeof *kept);
+    char hex[65], expected[65];
+    sha256sum(expected);
+    assert_non_null(room);
+    assert_non_null(kept);
+    for (int turn = 0; turn < 3; turn++) {
+        struct passing p[N + 1] = {{0}};
+        struct policy_error err = {""};
+        struct st_want want[N + 2], first;
+        for (size_t i = 0; i < N; i++) {
+            p[i].room = room;
+            want[i] = passing_want(file, &p[i], i);
+        }
+        want[N] = (struct st_want){.tensor = want[6].tensor, .dst = kept, .n = 131080};
+        p[N].room = room;
+        want[N + 1] = passing_want(file, &p[N], 6);
+        first = want[0]; // another order each time
+        want[0] = want[N + (size_t)turn % 2];
+        want[N + (size_t)turn % 2] = first;
+        memset(kept, 0, 131080 * sizeof *kept);
+        if (st_read_wanted(file, want, N + 2, NULL, hex, &err))
+            fail_msg("%s", err.text);
+        assert_string_equal(hex, expected);
+        for (size_t i = 0; i <= N; i++)
+            assert_int_equal(p[i].done, 1);
+        assert_true(p[6].begun + p[N].begun <= 1);
+        for (size_t k = 0; k < 131080; k++)
+            if (kept[k] != value(6, k))
+                fail_msg("t.six[%zu]", k);
+    }
+    free(room);
+    free(kept);
+    st_close(file);
+}
+
+// What is not finite, or has no room, is never handed over; what came before was.
+static void test_not_handed_over(void **unused)
+{
+    (void)unused;
+    struct st_file *file = make_file();
+    float *room = malloc(200000 * sizeof *room);
+    struct passing p[3] = {
+        {.room = room}, {.room = room, .refuse = true}, {.room = room}};
+    struct st_want want[3];
+    struct policy_error err = {""};
+    char hex[65];
+    for (size_t i = 0; i < 3; i++)
+        want[i] = passing_want(file, &p[i], i);
+    expect(st_read_wanted(file, want, 3, NULL, hex, &err), -ENOMEM, &err, "'t.one'");
+    assert_int_equal(p[0].done, 1);
+    assert_int_equal(p[1].done, 0);
+    assert_int_equal(p[2].begun, 0);
+    st_close(file);
+
+    float bad[2] = {0, NAN};
+    struct stf f;
+    stf_begin(&f);
+    stf_add(&f, "t.two", STF_F32, 1, &(int){2}, bad);
+    stf_save(&f, path);
+    assert_int_equal(st_open(&file, path, &err), 0);
+    struct passing q = {.room = room};
+    struct st_want one = {
+        .tensor = st_find(file, "t.two"), .n = 2, .done = done, .arg = &q};
+    one.dst = room;
+    expect(st_read_wanted(file, &one, 1, NULL, hex, &err), -EINVAL, &err, "at index 1:");
+    assert_int_equal(q.done, 0);
+    st_close(file);
+    free(room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whatever_the_order),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_passing_through),
+        cmocka_unit_test(test_not_handed_over),
         cmocka_unit_test(test_finite_prefix),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -215,6 +215,24 @@ static const Actd__V1__Stream *stream(const struct rig *r, size_t i, const char 
     return r->got->streams[i];
 }
 
+// Each camera its own, and the joints have none.
+static void tells_what_was_seen(void **state)
+{
+    struct rig *r = *state;
+    of_infer.seen[0].early = 11;
+    of_infer.seen[0].kept = 12;
+    of_infer.seen[0].computed = 13;
+    of_infer.seen[1].computed = 36;
+    publish(r);
+    const Actd__V1__Stream *joints = stream(r, 0, "joints"),
+                           *front = stream(r, 1, "front"), *wrist = stream(r, 2, "wrist");
+    assert_true(joints->seen_early == 0 && joints->seen_kept == 0 &&
+                joints->seen_computed == 0);
+    assert_true(front->seen_early == 11 && front->seen_kept == 12 &&
+                front->seen_computed == 13);
+    assert_true(wrist->seen_early == 0 && wrist->seen_computed == 36);
+}
+
 static void tells_each_stream(void **state)
 {
     struct rig *r = *state;
@@ -449,6 +467,7 @@ int main(void)
         TEST(counts_limits_by_joint),
         TEST(loses_no_counter),
         TEST(tells_each_stream),
+        TEST(tells_what_was_seen),
         TEST(fresh_is_three_periods),
         TEST(tells_histograms),
         TEST(sums_up_at_the_end),

@@ -87,6 +87,7 @@ static void tells_the_policy(void **state)
     memset(info.config_sha256, 'b', POLICY_DIGEST_HEX - 1);
     memset(info.weights_sha256, 'c', POLICY_DIGEST_HEX - 1);
     memset(info.statistics_sha256, 'd', POLICY_DIGEST_HEX - 1);
+    info.precision = PRECISION_BF16;
     r->source.policy = &info;
     renew(r);
     pack(r);
@@ -96,6 +97,7 @@ static void tells_the_policy(void **state)
     assert_string_equal(p->config_sha256, info.config_sha256);
     assert_string_equal(p->weights_sha256, info.weights_sha256);
     assert_string_equal(p->statistics_sha256, info.statistics_sha256);
+    assert_string_equal(p->precision, "bf16");
 }
 
 static void tells_the_policy_of_a_swap(void **state)
@@ -104,6 +106,7 @@ static void tells_the_policy_of_a_swap(void **state)
     of_swap = (struct swap_policy){.name = "new",
                                    .directory = "/elsewhere/new",
                                    .type = "act",
+                                   .precision = "int8",
                                    .digest = "d",
                                    .config_sha256 = "c",
                                    .weights_sha256 = "w",
@@ -127,6 +130,7 @@ static void tells_the_policy_of_a_swap(void **state)
     assert_string_equal(p->config_sha256, "c");
     assert_string_equal(p->weights_sha256, "w");
     assert_string_equal(p->statistics_sha256, "s");
+    assert_string_equal(p->precision, "int8");
     assert_true(p->generation == 3 && p->since_tick == 4711 && p->swaps == 2 &&
                 p->swaps_failed == 5);
 }
@@ -325,6 +329,7 @@ static void everything_at_once(struct rig *r)
     longest(of_swap.directory, sizeof of_swap.directory, 0);
     longest(of_swap.previous, sizeof of_swap.previous, 0);
     longest(of_swap.swapping_to, sizeof of_swap.swapping_to, 0);
+    longest(of_swap.precision, sizeof of_swap.precision, 0);
     longest(of_swap.digest, sizeof of_swap.digest, 0);
     longest(of_swap.config_sha256, sizeof of_swap.digest, 0);
     longest(of_swap.weights_sha256, sizeof of_swap.digest, 0);

@@ -1,0 +1,7 @@
+#define LANES 4
+#include "policy/kernels/gemm_bf16_body.h"
+
+void gemm_bf16_expand_generic(const uint16_t *from, size_t n, float *to)
+{
+    expand(from, n, to);
+}

@@ -1,0 +1,2 @@
+#define STEM_POOL stem_pool_generic
+#include "policy/kernels/stem_body.h"

@@ -1,0 +1,378 @@
+#include "policy/kernels/gemm_bf16.h"
+#include "policy/kernels/winograd_priv.h"
+
+// A block's V holds about this many floats, between MIN_TILES and MAX_TILES tiles of
+// them. U goes by once per block, from the third cache or from memory, so that a block
+// pays 128 / tiles bytes of it per clock of an AVX-512 kernel: at 24 tiles that is 5.
+// (Zen 5, beside other load: 24, 36, 72 and 96 tiles were never faster than 48.)
+#define V_FLOATS  (384 * 1024)
+#define MIN_TILES 24
+#define MAX_TILES 48
+// Of the products of a block so many floats lie in scratch before they go to the output.
+#define Q_FLOATS (192 * 1024)
+// Channels of a tile that are one unit of work where tiles are few.
+#define CHUNK 64
+// What three waits for all workers cost, in floats that could be read from the third
+// cache.
+#define WAITS_FLOATS (64 * 1024)
+
+// How a worker's scratch is used: V, then M.
+struct layout {
+    int v_points, q_points; // of V; of M
+    int panels;
+    int tiles; // of a block
+    int group; // panels whose products lie in scratch at a time
+    size_t v_row;
+    size_t v_floats, q_floats;
+};
+
+struct job {
+    const struct winograd *w;
+    const struct winograd_transforms *transforms;
+    struct layout l;
+    const struct map *x, *y;
+    bool accumulate, relu;
+    int across, tiles; // tiles in a row of them; in all
+    float *scratch;
+    size_t scratch_floats, matrix_floats;
+};
+
+// Tiles [tile0, tile0 + tiles) on their way; q is of panels [panel0, panel0 + group).
+struct block {
+    const struct job *j;
+    int tile0, tiles;
+    float *v, *q;
+    size_t v_point, q_row, q_point;
+    int panel0;
+};
+
+// At least n floats, as an odd number of cache lines: points and rows that lie a power of
+// two apart would all fall into the same few sets of the first cache.
+static size_t odd_lines(size_t n)
+{
+    return ((n + 15) / 16 | 1) * 16;
+}
+
+static size_t product(int a, int b)
+{
+    return (size_t)a * (size_t)b;
+}
+
+static int clamp(int x, int low, int high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static int quotient_up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// Points of V and of M along so many pixels of a tile.
+static int v_side(int stride, int pixels)
+{
+    return stride == 2 ? 2 * pixels + 1 : pixels + 2;
+}
+
+static int q_side(int stride, int pixels)
+{
+    return stride == 2 ? pixels + 1 : pixels + 2;
+}
+
+// Matrices of U.
+static size_t u_points(int m)
+{
+    return product(m + 2, winograd_columns(m) + 2);
+}
+
+static struct layout layout_of(const struct gemm_kernel *k, int m, int in, int out)
+{
+    int s = winograd_stride(m), columns = winograd_columns(m);
+    struct layout l = {.v_points = v_side(s, m) * v_side(s, columns),
+                       .q_points = q_side(s, m) * q_side(s, columns),
+                       .panels = gemm_panels(k, out)};
+    int tiles = clamp(V_FLOATS / (l.v_points * in), MIN_TILES, MAX_TILES), group;
+
+    l.tiles = quotient_up(tiles, k->mr) * k->mr;
+    group = clamp(Q_FLOATS / (l.q_points * l.tiles * k->nr), 1, l.panels);
+    l.group = quotient_up(l.panels, quotient_up(l.panels, group)); // about the same size
+    l.v_row = in >= 256 ? odd_lines((size_t)in) : ((size_t)in + 15) / 16 * 16;
+    l.v_floats = (size_t)l.v_points * odd_lines((size_t)l.tiles * l.v_row);
+    l.q_floats =
+        (size_t)l.q_points * odd_lines((size_t)l.tiles * product(l.group, k->nr));
+    return l;
+}
+
+size_t winograd_weight_floats(const struct gemm_kernel *k, int m, int in, int out)
+{
+    return u_points(m) * gemm_floats(k, in, out);
+}
+
+size_t winograd_scratch_floats(const struct gemm_kernel *k, int m, int in, int out)
+{
+    struct layout l = layout_of(k, m, in, out);
+
+    return l.v_floats + l.q_floats;
+}
+
+// ---- the three steps ------------------------------------------------------------------
+
+static void transform_input(const struct block *b, int tile, int channel0, int channels)
+{
+    const struct job *j = b->j;
+    int t = b->tile0 + tile, m = j->w->m, stride = winograd_stride(m);
+    int top = t / j->across * m * stride - 1;
+    int left = t % j->across * winograd_columns(m) * stride - 1;
+    const struct winograd_input i = {.channels = channels,
+                                     .d = map_at(j->x, top, left) + channel0,
+                                     .d_row = j->x->row,
+                                     .d_pixel = (size_t)j->x->channels,
+                                     .v = b->v + (size_t)tile * j->l.v_row + channel0,
+                                     .v_point = b->v_point};
+
+    j->transforms->input(m, &i);
+}
+
+// Products of one sum; these sums are then summed up. One sum of all 512 would have 2.4
+// times the error (F(4x4): 20e-7 for 8e-7), direct convolution has 12e-7. Costs 1 to 3 %
+// of the time. With stride 2, where the transforms add next to nothing, 64 would have half
+// the error of 256 (2.8e-7 for 5.3e-7) and cost 5 to 13 %.
+#define DEPTH      64
+#define DEPTH_MOST 256
+
+static int depth_of(int m)
+{
+    return winograd_stride(m) == 2 ? DEPTH_MOST : DEPTH;
+}
+
+// One part of U as floats: where it is, or out of 16 bits into `room`.
+static const float *part_of(const struct winograd *w, size_t at, int depth, float *room)
+{
+    if (!w->bf16)
+        return w->u + at;
+    gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at, product(depth, w->kernel->nr),
+                                        room);
+    return room;
+}
+
+// One product for one panel: point v of V by matrix u, to a point of M or added to it.
+static void multiply_pair(const struct block *b, int v_point, int u_point, int panel,
+                          float *q, bool accumulate)
+{
+    const struct winograd *w = b->j->w;
+    int nr = w->kernel->nr, columns = clamp(w->out - panel * nr, 1, nr);
+    int step = depth_of(w->m);
+    const float *v = b->v + (size_t)v_point * b->v_point;
+    size_t u = (size_t)u_point * b->j->matrix_floats + (size_t)panel * product(w->in, nr);
+    float room[DEPTH_MOST * GEMM_MAX_NR] __attribute__((aligned(GEMM_ALIGN)));
+
+    for (int k = 0; k < w->in; k += step) {
+        int depth = clamp(w->in - k, 1, step);
+        struct gemm_rows rows = gemm_plain_rows(v + k, b->j->l.v_row, depth);
+        const struct gemm_finish finish = {.accumulate = accumulate || k > 0,
+                                           .f = ACTIVATION_NONE};
+        w->kernel->panel(&rows, b->tiles, part_of(w, u + product(k, nr), depth, room),
+                         columns, q, b->q_row, &finish);
+    }
+}
+
+// Stride 2. Along a line, point p of M is the sum of the outer values' point p, which has
+// matrix 1 + p, and, but for infinity, of that of the values between, which have matrix 0.
+static void multiply_phases(const struct block *b, int point, int panel, float *q)
+{
+    int m = b->j->w->m, n = winograd_columns(m), y = point / (n + 1), x = point % (n + 1);
+
+    for (int inner_y = 0; inner_y <= (y < m); inner_y++)
+        for (int inner_x = 0; inner_x <= (x < n); inner_x++) {
+            int v_y = inner_y ? m + 1 + y : y, v_x = inner_x ? n + 1 + x : x;
+            int u_y = inner_y ? 0 : 1 + y, u_x = inner_x ? 0 : 1 + x;
+            multiply_pair(b, v_y * (2 * n + 1) + v_x, u_y * (n + 2) + u_x, panel, q,
+                          inner_y || inner_x);
+        }
+}
+
+// A point of M for one panel.
+static void multiply(const struct block *b, int point, int panel)
+{
+    int nr = b->j->w->kernel->nr;
+    float *q = b->q + (size_t)point * b->q_point + (size_t)((panel - b->panel0) * nr);
+
+    if (winograd_stride(b->j->w->m) == 2)
+        multiply_phases(b, point, panel, q);
+    else
+        multiply_pair(b, point, point, panel, q, false);
+}
+
+static void transform_output(const struct block *b, int tile, int channel0, int channels)
+{
+    const struct job *j = b->j;
+    int t = b->tile0 + tile, m = j->w->m, columns = winograd_columns(m);
+    int top = t / j->across * m, left = t % j->across * columns;
+    int channel_of_q = channel0 - b->panel0 * j->w->kernel->nr;
+    const struct winograd_output o = {.channels = channels,
+                                      .q = b->q + (size_t)tile * b->q_row + channel_of_q,
+                                      .q_point = b->q_point,
+                                      .y = map_at(j->y, top, left) + channel0,
+                                      .y_row = j->y->row,
+                                      .y_pixel = (size_t)j->y->channels,
+                                      .rows = clamp(j->y->height - top, 1, m),
+                                      .cols = clamp(j->y->width - left, 1, columns),
+                                      .bias = j->w->bias + channel0,
+                                      .accumulate = j->accumulate,
+                                      .relu = j->relu};
+
+    j->transforms->output(m, &o);
+}
+
+// ---- every worker its own blocks ------------------------------------------------------
+
+static void go_through(struct block *b)
+{
+    const struct job *j = b->j;
+    int nr = j->w->kernel->nr;
+
+    for (int tile = 0; tile < b->tiles; tile++)
+        transform_input(b, tile, 0, j->w->in);
+    for (b->panel0 = 0; b->panel0 < j->l.panels; b->panel0 += j->l.group) {
+        int end = clamp(b->panel0 + j->l.group, 0, j->l.panels);
+        int channel0 = b->panel0 * nr, channel1 = clamp(end * nr, 0, j->w->out);
+        for (int point = 0; point < j->l.q_points; point++)
+            for (int panel = b->panel0; panel < end; panel++)
+                multiply(b, point, panel);
+        for (int tile = 0; tile < b->tiles; tile++)
+            transform_output(b, tile, channel0, channel1 - channel0);
+    }
+}
+
+static void alone_task(void *arg, int worker, int workers)
+{
+    const struct job *j = arg;
+    const struct layout *l = &j->l;
+    int mr = j->w->kernel->mr, blocks, step;
+    size_t begin, end;
+
+    pool_share((size_t)j->tiles, worker, workers, &begin, &end);
+    if (begin == end)
+        return;
+    // As few blocks as can be, all about the same size: a short last one would read all
+    // of U, too.
+    blocks = quotient_up((int)(end - begin), l->tiles);
+    step = quotient_up(quotient_up((int)(end - begin), blocks), mr) * mr;
+    for (int t = (int)begin; t < (int)end; t += step) {
+        struct block b = {.j = j, .tile0 = t, .tiles = clamp((int)end - t, 0, step)};
+        b.v = j->scratch + (size_t)worker * j->scratch_floats;
+        b.q = b.v + l->v_floats;
+        b.v_point = odd_lines((size_t)b.tiles * l->v_row);
+        b.q_row = product(l->group, j->w->kernel->nr);
+        b.q_point = odd_lines((size_t)b.tiles * b.q_row);
+        go_through(&b);
+    }
+}
+
+// ---- all workers one block ------------------------------------------------------------
+
+// Shares of (tiles, chunks of channels).
+static void tiles_share(const struct block *b, int channels, int worker, int workers,
+                        void (*f)(const struct block *, int, int, int))
+{
+    int chunks = quotient_up(channels, CHUNK);
+    size_t begin, end;
+
+    pool_share(product(b->tiles, chunks), worker, workers, &begin, &end);
+    for (int u = (int)begin; u < (int)end; u++) {
+        int channel0 = u % chunks * CHUNK;
+        f(b, u / chunks, channel0, clamp(channels - channel0, 0, CHUNK));
+    }
+}
+
+static void input_task(void *arg, int worker, int workers)
+{
+    const struct block *b = arg;
+
+    tiles_share(b, b->j->w->in, worker, workers, transform_input);
+}
+
+// Point after point: a worker reads its part of U and few points' rows of V.
+static void multiply_task(void *arg, int worker, int workers)
+{
+    const struct block *b = arg;
+    int panels = b->j->l.panels, points = b->j->l.q_points;
+    size_t begin, end;
+
+    pool_share(product(points, panels), worker, workers, &begin, &end);
+    for (int u = (int)begin; u < (int)end; u++)
+        if (winograd_stride(b->j->w->m) == 2) // whose points take one to four products
+            multiply(b, u % points, u / points);
+        else
+            multiply(b, u / panels, u % panels);
+}
+
+static void output_task(void *arg, int worker, int workers)
+{
+    const struct block *b = arg;
+
+    tiles_share(b, b->j->w->out, worker, workers, transform_output);
+}
+
+static void run_together(struct pool *pool, const struct job *j)
+{
+    const struct layout *l = &j->l;
+    struct block b = {.j = j, .tiles = j->tiles, .v = j->scratch};
+
+    b.v_point = odd_lines((size_t)b.tiles * l->v_row);
+    b.q_row = product(l->panels, j->w->kernel->nr);
+    b.q = b.v + (size_t)l->v_points * b.v_point;
+    b.q_point = odd_lines((size_t)b.tiles * b.q_row);
+    pool_run(pool, input_task, &b);
+    pool_run(pool, multiply_task, &b);
+    pool_run(pool, output_task, &b);
+}
+
+// Do V and M of all tiles fit into everybody's scratch?
+static bool fits_together(const struct job *j, int workers)
+{
+    size_t tiles = (size_t)j->tiles;
+    size_t v_point = odd_lines(tiles * j->l.v_row);
+    size_t q_point = odd_lines(tiles * product(j->l.panels, j->w->kernel->nr));
+
+    return (size_t)j->l.v_points * v_point + (size_t)j->l.q_points * q_point <=
+           (size_t)workers * j->scratch_floats;
+}
+
+// Is it less to read, for each worker, when all share a block? Alone it reads all of U
+// for each of its blocks; together it reads its part of U, but V and M, which others have
+// written, come from the third cache. A choice of speed alone: the bits are the same.
+static bool together_is_less(const struct job *j, int workers)
+{
+    size_t u = u_points(j->w->m) * j->matrix_floats;
+    size_t share = (size_t)quotient_up(j->tiles, workers);
+    size_t alone = u * (size_t)quotient_up((int)share, j->l.tiles);
+    size_t moved = 2 * share *
+                   (product(j->l.v_points, j->w->in) + product(j->l.q_points, j->w->out));
+
+    return u / (size_t)workers + WAITS_FLOATS + moved < alone;
+}
+
+void winograd_run(struct pool *pool, const struct winograd *w, const struct map *x,
+                  const struct map *y, bool accumulate, enum activation f, float *scratch,
+                  size_t scratch_floats)
+{
+    struct job j = {.w = w,
+                    .transforms = winograd_transforms_of(w->kernel->isa),
+                    .l = layout_of(w->kernel, w->m, w->in, w->out),
+                    .x = x,
+                    .y = y,
+                    .accumulate = accumulate,
+                    .relu = f == ACTIVATION_RELU,
+                    .across = quotient_up(y->width, winograd_columns(w->m)),
+                    .scratch = scratch,
+                    .scratch_floats = scratch_floats,
+                    .matrix_floats = gemm_floats(w->kernel, w->in, w->out)};
+    int workers = pool_threads(pool);
+
+    j.tiles = j.across * quotient_up(y->height, w->m);
+    if (workers > 1 && fits_together(&j, workers) && together_is_less(&j, workers))
+        run_together(pool, &j);
+    else
+        pool_run(pool, alone_task, &j);
+}
