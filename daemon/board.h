@@ -208,7 +208,7 @@ struct board {
     struct ring chunks;            // struct chunk, infer -> loop
     _Atomic uint32_t requests;     // board_request bits, taken by the loop
     _Atomic uint32_t policy_failures;   // inferences failed in a row
-    _Atomic int64_t inferring_since_ns; // 0 = no inference is being made
+    _Atomic int64_t inferring_since_ns; // or a frame is seen early; 0 = neither
     _Atomic int starved;                // enum board_starved
     _Atomic uint64_t ticks;             // run by the loop: what the monitor watches
     _Atomic uint32_t stalls;            // times the monitor cut the output

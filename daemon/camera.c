@@ -25,7 +25,8 @@
 #include "daemon/camera_impl.h"
 #include "daemon/rt.h"
 
-#define PIXELS ((size_t)CAMERA_MAX_WIDTH * CAMERA_MAX_HEIGHT * 3)
+#define ANY_FRAME INT64_MIN
+#define PIXELS    ((size_t)CAMERA_MAX_WIDTH * CAMERA_MAX_HEIGHT * 3)
 
 static void futex_wake(_Atomic uint32_t *word)
 {
@@ -70,6 +71,7 @@ static void decode_newest(struct camera *c)
     p->height = r->frame.height;
     p->received_ns = r->received_ns;
     p->capture_ns = r->capture_ns;
+    p->number = ++c->number;
     atomic_store_explicit(&c->shown, hidden, memory_order_release);
     atomic_store(&c->mark->corrupt_in_a_row, 0);
 }
@@ -81,11 +83,20 @@ static bool retry(struct camera *c)
     return atomic_load(&c->mark->corrupt_in_a_row) > 0 && fresh(c);
 }
 
+// Has a frame been parked that the newest request is for?
+static bool here(struct camera *c)
+{
+    ns_t from_ns = atomic_load(&c->from_ns);
+
+    return from_ns == ANY_FRAME || atomic_load(&c->mark->capture_ns) >= from_ns;
+}
+
 // What the bell was rung for. True when there was something to do.
 static bool serve(struct camera *c)
 {
     uint32_t asked = atomic_load(&c->asked);
-    bool open = asked != atomic_load_explicit(&c->answered, memory_order_relaxed);
+    bool open =
+        asked != atomic_load_explicit(&c->answered, memory_order_relaxed) && here(c);
 
     if (!open && !retry(c))
         return false;
@@ -199,10 +210,16 @@ void camera_stop(struct camera *c)
 
 // ---- infer ----------------------------------------------------------------------------
 
-void camera_request(struct camera *c)
+void camera_await(struct camera *c, ns_t from_ns)
 {
+    atomic_store(&c->from_ns, from_ns); // before the request that it belongs to
     atomic_fetch_add(&c->asked, 1);
     camera_ring(c);
+}
+
+void camera_request(struct camera *c)
+{
+    camera_await(c, ANY_FRAME);
 }
 
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
@@ -228,7 +245,11 @@ int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
     if (shown < 0)
         return -ENODATA;
     p = &c->pixels[shown];
-    *image = (struct policy_image){p->rgb, p->width, p->height, 3 * p->width};
+    *image = (struct policy_image){.rgb = p->rgb,
+                                   .width = p->width,
+                                   .height = p->height,
+                                   .stride = 3 * p->width,
+                                   .number = p->number};
     *capture_ns = p->capture_ns;
     c->given_ns = p->received_ns;
     return 0;

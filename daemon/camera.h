@@ -69,9 +69,14 @@ uint64_t camera_superseded(const struct camera *c);
 // that does not decode to the next that does, the camera also decodes each newer frame
 // unasked: mark->corrupt_in_a_row says how things are even when nobody infers.
 void camera_request(struct camera *c);
+// infer. The same for the first frame to come that was captured at from_ns or later, or the newest
+// if it was: it is decoded as it lands, in the camera's thread, and kept until the next request. A
+// request that is still open is replaced.
+void camera_await(struct camera *c, ns_t from_ns);
 // infer. Waits for the answer at most timeout_ns (futex). 0; -ETIMEDOUT; -ENODATA before
-// the first good frame. *image points to pixels that stay put until the next
-// camera_request.
+// the first good frame. *image points to pixels that stay put until the next request. Its number
+// counts this camera's frames that were decoded, from 1 and as long as the process runs: the same
+// number is the same frame.
 int camera_wait(struct camera *c, ns_t timeout_ns, struct policy_image *image,
                 ns_t *capture_ns);
 // infer. When the frame that camera_wait gave last was received: the received_ns of its

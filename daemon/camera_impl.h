@@ -22,6 +22,7 @@ struct camera_pixels {
     uint8_t *rgb; // (height, width, 3), room for the largest
     int width, height;
     ns_t received_ns, capture_ns;
+    uint64_t number; // of the frames that were shown, from 1
 };
 
 struct camera {
@@ -46,7 +47,9 @@ struct camera {
     _Atomic int shown;                // -1 before the first good frame
     ns_t given_ns;                    // infer: receipt of the frame that it has
     _Atomic uint32_t asked, answered; // requests; equal = none open
-    _Atomic uint32_t bell; // rung for a request, and for a frame after a bad one
+    _Atomic int64_t from_ns; // the newest request is for a frame captured then or later
+    uint64_t number;         // decoder: of the frame shown last
+    _Atomic uint32_t bell;   // rung for a request, and for a frame after a bad one
     _Atomic bool stop;
     struct jpeg *jpeg;
     bool threaded; // the decoder is a thread; else whoever rings the bell

@@ -189,11 +189,12 @@ static void hand_over(struct camera *c)
     atomic_store_explicit(&c->mark->refused_in_a_row, 0, memory_order_relaxed);
     // After the exchange, so that who sees the mark can have the frame.
     atomic_store_explicit(&c->mark->received_ns, received_ns, memory_order_release);
-    atomic_store_explicit(&c->mark->capture_ns, capture_ns, memory_order_release);
+    atomic_store(&c->mark->capture_ns, capture_ns);
     atomic_fetch_add_explicit(&c->mark->received, 1, memory_order_release);
-    // Both in sequentially consistent order with the decoder, which counts and then looks
-    // for a frame: one of the two sees the other.
-    if (atomic_load(&c->mark->corrupt_in_a_row) > 0)
+    // In sequentially consistent order with the decoder, which counts and then looks for a frame,
+    // and with a request, which is made and then looks for one: one of the two sees the other.
+    if (atomic_load(&c->mark->corrupt_in_a_row) > 0 ||
+        atomic_load(&c->asked) != atomic_load(&c->answered))
         camera_ring(c);
 }
 

@@ -43,6 +43,8 @@ static int load_policy(struct check *c)
         .threads = c->cfg.policy.threads,
         .resize = c->cfg.policy.resize,
         .stats_tag = c->cfg.policy.stats_tag[0] ? c->cfg.policy.stats_tag : NULL,
+        .precision = c->cfg.policy.precision,
+        .rows = c->cfg.chunks.horizon_rows, // as run does: what is timed is its inference
     };
     struct policy_error why = {""};
     int rc = policy_load(&c->policy, c->cfg.policy.directory, &opt, &why);

@@ -6,6 +6,7 @@
 
 #include "daemon/config.h"
 #include "daemon/config_loop.h"
+#include "daemon/joint_deviation.h"
 #include "daemon/table.h"
 #include "daemon/units.h"
 #include "policy/policy.h"
@@ -25,7 +26,7 @@ struct check {
     struct units_range range[ACTD_MAX_JOINTS];
     const char *guess[ACTD_MAX_JOINTS];
     double latency_ms;   // of one inference, median of CHECK_RUNS
-    float *actions;      // (chunk_size, action_dim) of the last one
+    float *actions;      // (info->rows, action_dim) of the last one
     char granted[64];    // what the kernel gives to the loop's thread
     bool fifo, lockable; // is it SCHED_FIFO; does RLIMIT_MEMLOCK suffice
     int n_notes;

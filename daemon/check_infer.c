@@ -69,7 +69,7 @@ int check_time(struct check *c)
     float state[ACTD_MAX_JOINTS] = {0}; // the training mean where there is one
     const struct policy_observation obs = {.state = state, .image = image};
     uint8_t *rgb = grey_frame(info, image);
-    size_t values = (size_t)info->chunk_size * (size_t)info->action_dim;
+    size_t values = (size_t)info->rows * (size_t)info->action_dim;
     int rc = -ENOMEM;
 
     for (int i = 0; i < info->state_dim && info->state.mean && i < info->state.n; i++)
@@ -107,7 +107,8 @@ void check_machine(struct check *c)
                                         .cls = RT_CLASS_RT,
                                         .priority = c->cfg.control.priority,
                                         .cpu = -1};
-    size_t need = c->info->weight_bytes + c->info->activation_bytes;
+    size_t need =
+        c->info->weight_bytes + c->info->table_bytes + c->info->activation_bytes;
     struct rlimit lim;
     pthread_t t;
     int rc = rt_thread_start(&t, &spec, nothing, NULL, c->granted);

@@ -69,7 +69,7 @@ static void judge_output(struct check *c, int a, const struct config_joint *j)
 
     if (!r->known)
         return;
-    for (int row = 0; row < c->info->chunk_size; row++) {
+    for (int row = 0; row < c->info->rows; row++) {
         double v = (double)c->actions[row * c->info->action_dim + a];
         lo = fmin(lo, v);
         hi = fmax(hi, v);
@@ -261,7 +261,8 @@ int check_judge(struct check *c)
     for (int a = 0; a < c->binding.n; a++)
         judge_output(c, a, &c->cfg.joint[c->binding.joint_of[a]]);
     judge_latency(c);
-    rc = check_judge_operators(c);
+    rc = joint_deviation_check(&c->cfg, &c->side, &c->binding, c->info, &c->err);
+    rc = rc ? rc : check_judge_operators(c);
     rc = rc ? rc : judge_age(c);
     return rc ? rc : judge_machine(c);
 }

@@ -5,6 +5,7 @@
 #include "daemon/check_impl.h"
 #include "daemon/rt.h"
 #include "policy/golden.h"
+#include "policy/kernels/kernels.h"
 
 static const char *const mode_name[] = {"replace",          "crossfade",   "ensemble",
                                         "weighted_average", "latest_only", "average",
@@ -21,6 +22,15 @@ static double mib(size_t bytes)
 static double ms(ns_t ns)
 {
     return (double)ns / (double)NS_PER_MS;
+}
+
+static void precision_row(struct check *c)
+{
+    char text[300];
+
+    table_row(
+        &c->table, "precision\t%s",
+        joint_deviation_text(&c->cfg, &c->side, &c->binding, c->info, text, sizeof text));
 }
 
 static void policy_facts(struct check *c)
@@ -45,9 +55,11 @@ static void policy_facts(struct check *c)
     if (p->has_ensemble_coeff)
         table_row(t, "ensembling\tcoefficient %g as trained or configured there",
                   (double)p->ensemble_coeff);
-    table_row(t, "compute\tthreads: %d; BLAS kernels %s", p->threads, p->blas_core);
-    table_row(t, "memory\tweights %.1f MiB, working %.1f MiB", mib(p->weight_bytes),
-              mib(p->activation_bytes));
+    table_row(t, "compute\tthreads: %d; kernels: %s%s%s (%s)", p->threads, p->kernels,
+              *p->blas_core ? " " : "", p->blas_core, kernels_why());
+    table_row(t, "memory\tweights %.1f MiB, tables %.1f MiB, working %.1f MiB",
+              mib(p->weight_bytes), mib(p->table_bytes), mib(p->activation_bytes));
+    precision_row(c);
     table_row(t, "digest\t%.12s (whole in the log of run)", p->digest);
     if (p->golden_error >= 0)
         table_row(t, "golden forward\toff by %.1e where %.0e is allowed", p->golden_error,
@@ -57,6 +69,22 @@ static void policy_facts(struct check *c)
                   c->cfg.policy.directory);
     fprintf(c->out, "Policy\n");
     table_print(t, c->out);
+}
+
+// What another precision than float32 does to each joint.
+static void deviation_table(struct check *c)
+{
+    struct joint_deviation d;
+
+    if (!joint_deviation_of(&c->cfg, &c->side, &c->binding, c->info, &d))
+        return;
+    table_row(&c->table, "robot joint\tfrom float32\tof its range\tallowed");
+    for (int j = 0; j < d.n; j++)
+        table_row(&c->table, "%s\t%.2g %s\t%.2g %%\t%.2g %%%s", c->cfg.joint[j].name,
+                  d.wire[j], d.unit[j], 100 * d.share[j],
+                  100 * c->cfg.policy.max_deviation, j == d.worst ? "  (worst)" : "");
+    fprintf(c->out, "\nPrecision\n");
+    table_print(&c->table, c->out);
 }
 
 // Who is who, by name.
@@ -182,6 +210,7 @@ static void rate_table(struct check *c)
 void check_report_static(struct check *c)
 {
     policy_facts(c);
+    deviation_table(c);
     joint_table(c);
     limit_table(c);
     camera_table(c);

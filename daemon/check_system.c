@@ -7,11 +7,14 @@
 
 #include "daemon/check.h"
 #include "daemon/doctor.h"
+#include "policy/kernels/kernels.h"
 
 static int judge(const struct config *cfg, FILE *out)
 {
-    const struct doctor_self self = {.loop_cpu = -1,
-                                     .blas_core = openblas_get_corename()};
+    const struct doctor_self self = {
+        .loop_cpu = -1,
+        .kernels = kernels_name(cfg ? cfg->policy.precision : PRECISION_FLOAT32),
+        .blas_core = kernels_blas() ? openblas_get_corename() : ""};
     struct doctor_finding finding[DOCTOR_MOST];
     int n = doctor_look(cfg, &self, finding, DOCTOR_MOST);
 

@@ -72,6 +72,8 @@ struct config {
         int threads;                 // resolved, at least 1
         enum policy_resize resize;
         char stats_tag[CONFIG_NAME]; // "" = none
+        enum precision precision;
+        double max_deviation; // from float32, as a share of a joint's position range
     } policy;
     struct {
         double rate_hz;

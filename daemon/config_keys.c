@@ -14,6 +14,7 @@
 
 // The bytes of a word are stored as an int, and [min, max] as two neighbours.
 _Static_assert(sizeof(enum chunk_mode) == sizeof(int), "enum is not an int");
+_Static_assert(sizeof(enum precision) == sizeof(int), "enum is not an int");
 _Static_assert(offsetof(struct config_joint, max) ==
                    offsetof(struct config_joint, min) + sizeof(double),
                "min and max must be neighbours");
@@ -22,6 +23,7 @@ _Static_assert(offsetof(struct config_joint, hard_max) ==
                "hard_min and hard_max must be neighbours");
 
 static const char *const resize_words[] = {"refuse", "stretch", "letterbox", NULL};
+static const char *const precision_words[] = {"float32", "bf16", "int8", NULL};
 static const char *const trigger_words[] = {"continuous", "rows", NULL};
 static const char *const mode_words[] = {"replace",          "crossfade",   "ensemble",
                                          "weighted_average", "latest_only", "average",
@@ -86,6 +88,17 @@ const struct config_key config_key[] = {
     {"policy", "stats_tag", KEY_NAME, false, AT(policy.stats_tag), 0, 0, "", NULL, "none",
      NULL,
      "Which group of statistics, for a checkpoint that has several."},
+    {"policy", "precision", KEY_WORD, false, AT(policy.precision), 0, 0, "", "float32", NULL,
+     precision_words,
+     "int8: most of the transformer's products are of 8-bit numbers, and it is faster. bf16: "
+     "weights take about half of what float32's packed ones take, and it is slower. Either is "
+     "loaded in float32 first, which takes float32's memory and twice the time, so that every "
+     "start measures how far its chunks are from float32's."},
+    {"policy", "max_deviation", KEY_REAL, false, AT(policy.max_deviation), 0, 1, "", "0.02",
+     NULL, NULL,
+     "With another precision than float32: a policy is refused whose chunks are further from "
+     "float32's in any joint. A share of the joint's position range, so that it is one measure "
+     "for arms, grippers and slides."},
 
     {"control", "rate_hz", KEY_REAL, false, AT(control.rate_hz), 1, 2000, "Hz", "100",
      NULL, NULL,
@@ -129,7 +142,8 @@ const struct config_key config_key[] = {
      "Length of a crossfade."},
     {"chunks", "horizon_rows", KEY_INT, false, AT(chunks.horizon_rows), 0, 10000, "rows",
      "0", NULL, NULL,
-     "Use only so many rows of a chunk; 0 means all."},
+     "Use only so many rows of a chunk, and compute no more in the last decoder layer's "
+     "cross attention and feed-forward; 0 means all."},
     {"chunks", "ensemble_coeff", KEY_REAL, false, AT(chunks.ensemble_coeff), -10, 10, "",
      NULL, "the checkpoint's temporal_ensemble_coeff, else 0.01", NULL,
      "m of the weights exp(-m i) in mode ensemble; i = 0 is the oldest chunk."},

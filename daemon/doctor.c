@@ -119,7 +119,7 @@ static bool is_unknown(const struct doctor_finding *f)
 static bool is_own(const char *what)
 {
     static const char *const own[] = {"scheduling", "rtprio",      "memlock",
-                                      "niceness",   "environment", "BLAS",
+                                      "niceness",   "environment", "kernels",
                                       "cpu quota",  "container",   "cpu_dma_latency"};
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)

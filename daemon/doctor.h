@@ -32,11 +32,11 @@ struct doctor_finding {
 // What only the process itself knows.
 struct doctor_self {
     const char
-        *scheduling;    // class granted to its loop, "SCHED_FIFO 50"; NULL = has no loop
-    bool memory_locked; // with a loop only, as loop_cpu
-    int loop_cpu;       // core of its loop, -1 = any
-    const char
-        *blas_core; // OpenBLAS's kernels in use, "Haswell"; NULL = does not compute
+        *scheduling;     // class granted to its loop, "SCHED_FIFO 50"; NULL = has no loop
+    bool memory_locked;  // with a loop only, as loop_cpu
+    int loop_cpu;        // core of its loop, -1 = any
+    const char *kernels; // in use, policy_info.kernels; NULL = does not compute
+    const char *blas_core; // of OpenBLAS, if that computes
 };
 
 // plain. Looks at the machine, and at the calling process. cfg: for its priority, core and

@@ -84,33 +84,25 @@ static void environment(struct doctor *d)
                "no variable that changes OpenBLAS or the loader");
 }
 
-// The daemon pins "Haswell" where there is AVX2; what stands there instead was not its choice.
-static void blas(struct doctor *d)
+// What the daemon itself chose; others are for replays.
+static void kernels(struct doctor *d)
 {
-    const char *core = d->self ? d->self->blas_core : NULL;
-    struct doctor_finding *f;
+    const char *name = d->self ? d->self->kernels : NULL;
 
-    if (!core || !core[0])
+    if (!name || !name[0])
         return; // the one who looks does not compute
-    if (!d->m->x86 || !d->m->avx2) {
+    if (strcmp(name, "openblas") == 0)
         doctor_say(
-            d, "BLAS", DOCTOR_NOTE,
-            "OpenBLAS computes with its %s kernels: results differ in the last bits "
-            "from a PC with AVX2",
-            core);
-        return;
-    }
-    if (strcmp(core, "Haswell") == 0) {
-        doctor_say(d, "BLAS", DOCTOR_GOOD,
-                   "OpenBLAS computes with its Haswell kernels (AVX2)");
-        return;
-    }
-    f = doctor_say(
-        d, "BLAS", DOCTOR_HURTS,
-        "OpenBLAS computes with its %s kernels although there is AVX2: slower, and "
-        "other last bits than elsewhere",
-        core);
-    doctor_mend(f, "sudo apt install libopenblas0-pthread  # then restart actd");
+            d, "kernels", DOCTOR_NOTE,
+            "matrix products are OpenBLAS's, with its %s kernels: results differ in the "
+            "last bits from other kernels'",
+            d->self->blas_core ? d->self->blas_core : "own");
+    else if (strcmp(name, "generic") == 0)
+        doctor_say(
+            d, "kernels", DOCTOR_NOTE,
+            "computes in plain C: results differ in the last bits from other kernels'");
+    else
+        doctor_say(d, "kernels", DOCTOR_GOOD, "computes with its %s kernels", name);
 }
 
 static void instructions(struct doctor *d)
@@ -118,8 +110,7 @@ static void instructions(struct doctor *d)
     struct doctor_finding *f;
 
     if (!d->m->x86)
-        doctor_say(d, "instructions", DOCTOR_NOTE,
-                   "not an x86-64: OpenBLAS chooses its kernels by itself");
+        doctor_say(d, "instructions", DOCTOR_NOTE, "not an x86-64");
     else if (!d->m->avx2) {
         f = doctor_say(d, "instructions", DOCTOR_HURTS,
                        "no AVX2 with FMA: an inference takes several times as long");
@@ -128,14 +119,12 @@ static void instructions(struct doctor *d)
                            : "use a PC with AVX2 (Intel from 2013, AMD from 2015 on)");
     } else
         doctor_say(d, "instructions", DOCTOR_GOOD, "AVX2%s",
-                   d->m->avx512
-                       ? "; AVX-512 is there and not used, so that results repeat"
-                       : "");
+                   d->m->avx512 ? ", AVX-512" : "");
 }
 
 void doctor_environ(struct doctor *d)
 {
     environment(d);
-    blas(d);
+    kernels(d);
     instructions(d);
 }

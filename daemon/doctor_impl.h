@@ -73,10 +73,10 @@ bool doctor_listed(const char *list, int cpu);
 // The judgements, each a few findings.
 void doctor_process(struct doctor *d); // doctor_process.c: class, limits, niceness
 void doctor_environ(
-    struct doctor *d);                // doctor_environ.c: environment, BLAS, instructions
-void doctor_cores(struct doctor *d);  // doctor_cores.c: governor, isolated, SMT, latency
-void doctor_load(struct doctor *d);   // doctor_load.c: what else wants to run
-void doctor_kernel(struct doctor *d); // doctor_kernel.c: preemption, throttling, THP
+    struct doctor *d); // doctor_environ.c: environment, kernels, instructions
+void doctor_cores(struct doctor *d);   // doctor_cores.c: governor, isolated, SMT, latency
+void doctor_load(struct doctor *d);    // doctor_load.c: what else wants to run
+void doctor_kernel(struct doctor *d);  // doctor_kernel.c: preemption, throttling, THP
 void doctor_housing(struct doctor *d); // doctor_housing.c: VM, container, cgroup quota
 void doctor_keeping(struct doctor *d); // doctor_keeping.c: time, disk
 

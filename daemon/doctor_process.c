@@ -7,8 +7,8 @@
 
 #include "daemon/doctor_impl.h"
 
-// mlockall counts what is mapped, touched or not: a full-size policy takes 200 MiB, OpenBLAS
-// 128 MiB per thread that multiplies.
+// mlockall counts what is mapped, touched or not: a full-size policy takes 250 MiB, and OpenBLAS,
+// where it computes, 128 MiB per thread that multiplies.
 #define LOCK_MIB 1024
 
 static bool capable(const struct doctor *d, int capability)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/config_loop.h"
+#include "daemon/joint_deviation.h"
 #include "daemon/ytree.h"
 #include "policy/place.h"
 
@@ -158,7 +159,8 @@ static int load(struct fitted *f, const struct config *cfg,
     }
     f->info = policy_describe(f->policy);
     f->seat.brain = infer_brain_of(f->policy);
-    return fitted_fit(f, cfg, opt->beside != NULL, err);
+    rc = fitted_fit(f, cfg, opt->beside != NULL, err);
+    return rc ? rc : joint_deviation_check(cfg, &f->side, &f->binding, f->info, err);
 }
 
 int fitted_load(struct fitted **out, const struct config *cfg, const char *directory,

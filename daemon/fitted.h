@@ -25,7 +25,8 @@ struct fitted {
 // Reads sidecar and checkpoint of `directory` and binds them to cfg's joints and cameras.
 // With opt->beside it is a candidate: it may leave cameras of the robot unused; and with
 // opt->strict_files policy.yaml must be as the checkpoint's files must. *out is the
-// caller's to fitted_free; cfg is only read. 0, or -errno with a sentence in err.
+// caller's to fitted_free; cfg is only read. 0, or -errno with a sentence in err: -EDOM,
+// in opt's precision it is further from float32 than policy.max_deviation.
 int fitted_load(struct fitted **out, const struct config *cfg, const char *directory,
                 const char *name, const struct policy_options *opt,
                 struct config_error *err);

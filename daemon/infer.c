@@ -1,6 +1,7 @@
-// The worker. An inference is four steps, each told the time and none reading a clock:
+// The worker. An inference is four steps, each told the time and none reading a clock, and before
+// them, for each frame that can be seen while others are awaited, three more:
 //
-//   infer_due -> infer_observe -> infer_think -> infer_finish
+//   [infer_look -> infer_see -> infer_saw]  infer_due -> infer_observe -> infer_think -> infer_finish
 //
 // The thread does them one after the other and reads the clock between them. A test does them
 // in its own time, with as many of its ticks between think and finish as the inference shall
@@ -31,6 +32,16 @@ static int policy_brain(void *self, const struct policy_observation *obs, float 
     return policy_infer(self, obs, actions, NULL);
 }
 
+static int policy_seen(void *self, int camera, const struct policy_image *image)
+{
+    return policy_see(self, camera, image);
+}
+
+static uint32_t policy_had(void *self)
+{
+    return policy_reused(self);
+}
+
 static const char *policy_why(void *self)
 {
     return policy_last_error(self);
@@ -38,7 +49,11 @@ static const char *policy_why(void *self)
 
 struct infer_brain infer_brain_of(struct policy *policy)
 {
-    return (struct infer_brain){policy_brain, policy_why, policy};
+    return (struct infer_brain){.infer = policy_brain,
+                                .see = policy_seen,
+                                .reused = policy_had,
+                                .why = policy_why,
+                                .self = policy};
 }
 
 // ---- one inference ---------------------------------------------------------------------------
@@ -65,7 +80,7 @@ static void tell_tape(const struct infer *w, const struct chunk *c)
                            .oldest_ns = c->oldest_ns,
                            .ready_ns = c->ready_ns,
                            .step_ns = c->step_ns,
-                           .began_ns = w->since_ns,
+                           .began_ns = w->since_ns - w->seeing_ns,
                            .joint_sample = w->joints->number};
     for (int i = 0; i < w->seat->info->n_cameras; i++) {
         t.frame_ns[b->camera_of[i]] = w->received_ns[b->camera_of[i]];
@@ -87,7 +102,7 @@ static void hand_over(struct infer *w, ns_t now_ns)
     c->oldest_ns = w->oldest_ns;
     c->step_ns = seat->step_ns;
     c->generation = seat->generation;
-    c->rows = seat->info->chunk_size;
+    c->rows = seat->rows;
     c->joints = seat->binding->n;
     binding_actions(seat->binding, seat->actions, c->rows, c->row);
     c->ready_ns = now_ns;
@@ -126,7 +141,8 @@ void infer_finish(struct infer *w, ns_t now_ns)
         failed(w);
     } else {
         atomic_store(&w->board->policy_failures, 0);
-        note_time(w, now_ns - w->since_ns);
+        note_time(w, w->seeing_ns + now_ns - w->since_ns);
+        infer_count_seen(w);
         w->counts.done++;
         hand_over(w, now_ns);
         w->counts.seat_done++; // after the chunk: who sees this sees it handed over
@@ -149,6 +165,8 @@ void infer_change(struct infer *w)
     w->seat = seat;
     w->at_once = true;
     w->used = false;
+    infer_look_away(w);
+    memset(w->last_number, 0, sizeof w->last_number);
     // Times are the seat's: the first of its own inferences says how early the next must start.
     memset(w->latency, 0, sizeof w->latency);
     memset(w->taken, 0, sizeof w->taken);
@@ -174,7 +192,8 @@ bool infer_withdraw(struct infer *w)
 
 int infer_seat_init(struct infer_seat *seat)
 {
-    size_t rows = (size_t)seat->info->chunk_size;
+    seat->rows = seat->info->rows > 0 ? seat->info->rows : seat->info->chunk_size;
+    size_t rows = (size_t)seat->rows;
     // + 1: never nothing.
     seat->state = calloc((size_t)seat->info->state_dim + 1, sizeof *seat->state);
     seat->actions =
@@ -252,9 +271,10 @@ static int warm_up(struct infer *w)
         return -ENOMEM;
     memset(grey, 128, (size_t)height * (size_t)width * 3);
     for (int i = 0; i < info->n_cameras; i++)
-        w->image[i] =
-            (struct policy_image){grey, info->camera[i].width, info->camera[i].height,
-                                  info->camera[i].width * 3};
+        w->image[i] = (struct policy_image){.rgb = grey,
+                                            .width = info->camera[i].width,
+                                            .height = info->camera[i].height,
+                                            .stride = info->camera[i].width * 3};
     for (int i = 0; i < info->state_dim; i++)
         state[i] = info->state.mean ? info->state.mean[i] : 0.0f;
     const struct policy_observation obs = {.state = state, .image = w->image};
@@ -263,11 +283,23 @@ static int warm_up(struct infer *w)
     return r;
 }
 
+// One frame, if there is one that can be seen already.
+static bool see_one(struct infer *w)
+{
+    if (!infer_look(w, clock_now_ns()))
+        return false;
+    infer_see(w, clock_now_ns());
+    infer_saw(w, clock_now_ns());
+    return true;
+}
+
 static void *infer_main(void *arg)
 {
     struct infer *w = arg;
     while (!atomic_load(&w->stop)) {
         infer_change(w);
+        while (see_one(w)) // each camera's once
+            ;
         if (infer_due(w, clock_now_ns()) && infer_observe(w) == 0) {
             infer_think(w, clock_now_ns());
             infer_finish(w, clock_now_ns());
@@ -306,6 +338,7 @@ int infer_start(struct infer **out, const struct infer_config *cfg,
         goto fail;
     }
     rt_keep_off(w->thread, cfg->cpu_not);
+    rt_keep_on_first(w->thread, cfg->cpu_mask);
     *out = w;
     return 0;
 fail:

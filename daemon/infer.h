@@ -1,7 +1,9 @@
 // infer: the policy worker. Waits for a new frame of the primary camera and for the trigger,
 // gathers one complete observation around that frame's capture time, runs the policy, and
-// hands the chunk to the loop in the robot's units. Class infer: after infer_start it allocates
-// nothing and waits only for frames to be decoded, for the trigger and for its compute pool.
+// hands the chunk to the loop in the robot's units. What can be computed of a frame alone is
+// computed while the others are awaited, and kept while the frame stays the newest. Class infer:
+// after infer_start it allocates nothing and waits only for frames to be decoded, for the trigger
+// and for its compute pool.
 #ifndef ACTD_INFER_H
 #define ACTD_INFER_H
 
@@ -19,18 +21,33 @@ struct infer_config {
     ns_t max_skew_ns; // between the anchor and another stream's sample
     ns_t camera_period_ns[POLICY_MAX_CAMERAS]; // as declared, by config camera
     int cpu_not; // core the loop owns, -1 = none: the worker keeps off it
+    // Cores of the policy's pool, where each of its threads has one of its own (pool.h): the worker,
+    // who is the first of them, stays on the first, since on another's core the two would wait for
+    // each other. 0 = anywhere.
+    uint64_t cpu_mask;
 };
 
-// Inferences that were not made, by cause.
+// What came of a camera's part in the inferences that were made, each counted once.
+struct infer_seen {
+    _Atomic uint64_t early; // computed as the frame landed, while others were awaited
+    _Atomic uint64_t kept;  // there from the inference before: no newer frame had come
+    _Atomic uint64_t computed;
+};
+
+// Inferences that were not made, by cause; and how those were that were.
 struct infer_counts {
     _Atomic uint64_t done, no_frame, skew, no_joints, failed, ring_full;
-    _Atomic uint64_t seat_done, seat_failed; // since the last change of who thinks
+    _Atomic uint64_t seat_done, seat_failed;    // since the last change of who thinks
+    struct infer_seen seen[POLICY_MAX_CAMERAS]; // by config camera
 };
 
 // Who makes chunks of observations: the policy, or a test's script.
 struct infer_brain {
-    // infer. actions is (C, A) in the checkpoint's units; 0, or -errno when there is none.
+    // infer. actions is (R, A) in the checkpoint's units; 0, or -errno when there is none.
     int (*infer)(void *self, const struct policy_observation *obs, float *actions);
+    // infer. As policy_see and policy_reused; NULL = it only thinks.
+    int (*see)(void *self, int camera, const struct policy_image *image);
+    uint32_t (*reused)(void *self);
     const char *(*why)(void *self); // a sentence for the last failure, never NULL
     void *self;
 };
@@ -46,10 +63,11 @@ struct infer_seat {
     ns_t step_ns;        // policy period
     int every_rows; // start the next inference when this many rows of the last have passed
     int horizon_rows; // rows of a chunk that may be executed
+    int rows;         // R of its chunks: info's, or all C where that does not say
     float *state;     // (S + 1), in the checkpoint's units
-    float *actions;   // (C, A), likewise
+    float *actions;   // (R, A), likewise
 };
-// plain. Working memory for a seat whose info is set. 0 or -ENOMEM.
+// plain. Rows and working memory for a seat whose info is set. 0 or -ENOMEM.
 int infer_seat_init(struct infer_seat *seat);
 void infer_seat_free(struct infer_seat *seat);
 
@@ -84,6 +102,15 @@ bool infer_withdraw(struct infer *w);
 //
 // Takes the seat that is on offer, if any.
 void infer_change(struct infer *w);
+// Is there a frame to be seen now, while others of its set are awaited? When one is to be made but
+// for frames that have yet to come, this takes the anchor's frame, and from then until infer_observe
+// the set is that frame's. Each frame once. Who does not call it has the same inferences, later.
+bool infer_look(struct infer *w, ns_t now_ns);
+// Sees it, beginning at now_ns (> 0): an inference is in progress, board->inferring_since_ns, so one
+// that hangs here looks to the loop like one that hangs later, a slow policy. Between frames none is
+// in progress: who is awaited then is a camera. It is over at now_ns:
+void infer_see(struct infer *w, ns_t now_ns);
+void infer_saw(struct infer *w, ns_t now_ns);
 // Is one to be made now? Yes when there is a new frame of the primary camera, in company, the
 // trigger says so, the loop wants one and none is in progress.
 bool infer_due(const struct infer *w, ns_t now_ns);

@@ -55,8 +55,7 @@ static bool due(const struct infer *w, const struct loop_report *r, ns_t anchor_
            infer_try_wants(w, since);
 }
 
-// Has every camera brought the frame that belongs to the anchor, or had its time to?
-static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_ns)
+bool infer_complete(const struct infer *w, const struct infer_anchor *a, ns_t now_ns)
 {
     const struct binding *b = w->seat->binding;
     ns_t primary = w->cfg.camera_period_ns[b->primary];
@@ -64,25 +63,31 @@ static bool complete(const struct infer *w, ns_t anchor_ns, ns_t since_received_
         int c = b->camera_of[i];
         ns_t period = w->cfg.camera_period_ns[c];
         ns_t wait = period < primary ? period : primary;
-        ns_t capture =
-            atomic_load_explicit(&w->board->camera[c].capture_ns, memory_order_relaxed);
-        if (capture < anchor_ns - period / 2 && since_received_ns < wait / 4 * 3)
+        if (!infer_came(w, c, a->capture_ns) && now_ns - a->received_ns < wait / 4 * 3)
             return false;
     }
     return true;
 }
 
-bool infer_due(const struct infer *w, ns_t now_ns)
+bool infer_triggered(const struct infer *w, struct infer_anchor *a)
 {
     const struct camera_mark *m = &w->board->camera[w->seat->binding->primary];
-    ns_t capture = atomic_load_explicit(&m->capture_ns, memory_order_relaxed);
-    ns_t received = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
     struct loop_report r;
-    if (w->since_ns != 0 || capture == 0 || capture <= w->last_anchor_ns)
+    a->capture_ns = atomic_load_explicit(&m->capture_ns, memory_order_relaxed);
+    a->received_ns = atomic_load_explicit(&m->received_ns, memory_order_relaxed);
+    if (w->look.on)
+        *a = (struct infer_anchor){w->look.anchor_ns, w->look.received_ns};
+    if (w->since_ns != 0 || a->capture_ns == 0 || a->capture_ns <= w->last_anchor_ns)
         return false;
     if (!slot_read(&w->board->report, &r) || !r.wants_inference)
         return false;
-    return due(w, &r, capture) && complete(w, capture, now_ns - received);
+    return due(w, &r, a->capture_ns);
+}
+
+bool infer_due(const struct infer *w, ns_t now_ns)
+{
+    struct infer_anchor a;
+    return infer_triggered(w, &a) && infer_complete(w, &a, now_ns);
 }
 
 // ---- what ------------------------------------------------------------------------------------
@@ -96,15 +101,19 @@ int infer_frame(struct infer *w, int c)
     return 0;
 }
 
+// The newest frame of each camera; of a look the frames that it has, or that were caught for it.
 static int decode_all(struct infer *w)
 {
     const int *camera_of = w->seat->binding->camera_of;
+    const struct infer_look *l = &w->look;
     int n = w->seat->info->n_cameras;
-    memset(w->framed, 0, sizeof w->framed);
+    memcpy(w->framed, l->held, sizeof w->framed);
     for (int i = 0; i < n; i++)
-        camera_request(w->cameras[camera_of[i]]);
+        if (!l->on ||
+            (!l->held[camera_of[i]] && !infer_came(w, camera_of[i], l->anchor_ns)))
+            camera_request(w->cameras[camera_of[i]]);
     for (int i = 0; i < n; i++) {
-        if (infer_frame(w, camera_of[i]))
+        if (!w->framed[camera_of[i]] && infer_frame(w, camera_of[i]))
             return -ENODATA;
         w->image[i] = w->frame[camera_of[i]];
     }
@@ -129,6 +138,27 @@ static const struct joint_sample *nearest_joints(struct infer *w, ns_t t)
             best = s;
     }
     return best && distance(best->capture_ns, t) <= w->cfg.max_skew_ns ? best : NULL;
+}
+
+void infer_keep_joints(struct infer *w)
+{
+    const struct joint_sample *s = nearest_joints(w, w->look.anchor_ns);
+    w->look.jointed = s != NULL;
+    if (s)
+        w->look.joints = *s;
+}
+
+// Of those there are now and those there were when the look began.
+static const struct joint_sample *find_joints(struct infer *w)
+{
+    const struct joint_sample *now = nearest_joints(w, w->anchor_ns);
+    const struct infer_look *l = &w->look;
+    if (!l->on || !l->jointed)
+        return now;
+    return now && distance(now->capture_ns, w->anchor_ns) <
+                       distance(l->joints.capture_ns, w->anchor_ns)
+               ? now
+               : &l->joints;
 }
 
 // Capture times of the frames: the primary camera's is the anchor.
@@ -170,7 +200,7 @@ static enum board_starved gather(struct infer *w)
         w->counts.skew++;
         return BOARD_SKEW;
     }
-    w->joints = nearest_joints(w, w->anchor_ns);
+    w->joints = find_joints(w);
     if (!w->joints) {
         w->counts.no_joints++;
         return BOARD_NO_JOINTS;
@@ -183,6 +213,9 @@ int infer_observe(struct infer *w)
 {
     w->used = false;
     enum board_starved why = gather(w);
+    w->seen = w->look.seen;
+    w->seeing_ns = w->look.took_ns;
+    infer_look_away(w);
     atomic_store_explicit(&w->board->starved, (int)why, memory_order_relaxed);
     if (why != BOARD_FED)
         return -ENODATA;

@@ -127,6 +127,8 @@ static int look(struct infer *w, struct infer_trial *t)
         if (!w->framed[camera_of[i]] && infer_frame(w, camera_of[i]))
             return -ENODATA;
         t->image[i] = w->frame[camera_of[i]];
+        t->image[i].number =
+            0; // all of it each time: it is timed as if nothing had been seen
     }
     return 0;
 }
@@ -165,8 +167,8 @@ static enum infer_trial_state timed(struct infer *w, struct infer_trial *t, ns_t
     atomic_store(&t->done, ++done);
     if (done < t->wanted)
         return atomic_load(&t->ended) ? TRIAL_OVER : TRIAL_READY;
-    binding_actions(a->binding, a->actions, a->info->chunk_size, t->running);
-    binding_actions(b->binding, b->actions, b->info->chunk_size, t->candidate);
+    binding_actions(a->binding, a->actions, a->rows, t->running);
+    binding_actions(b->binding, b->actions, b->rows, t->candidate);
     return TRIAL_OVER;
 }
 

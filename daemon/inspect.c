@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "daemon/config.h"
+#include "daemon/inspect_plan.h"
+#include "daemon/inspect_precision.h"
 #include "daemon/table.h"
 #include "daemon/units.h"
 #include "policy/lerobot.h"
@@ -139,31 +141,116 @@ int inspect_run(const char *dir, const char *stats_tag, FILE *out, FILE *err)
 
 static int usage(FILE *f, int status)
 {
-    fprintf(f, "usage: actd inspect CHECKPOINT_DIR [--stats-tag NAME]\n\n"
-               "Prints what is in a LeRobot ACT checkpoint directory: format, network, "
-               "cameras,\n"
-               "statistics and what units they look like.\n\n"
-               "  --stats-tag NAME  which statistics, for a checkpoint that has several "
-               "groups\n"
-               "  -h, --help        this text\n\n"
-               "exit status: 0 it can be read, 64 usage, 78 refused\n");
+    fprintf(
+        f,
+        "usage: actd inspect CHECKPOINT_DIR [--stats-tag NAME] [--precision P]\n"
+        "       actd inspect --plan CHECKPOINT_DIR [options]\n\n"
+        "Prints what is in a LeRobot ACT checkpoint directory: format, network, "
+        "cameras,\n"
+        "statistics and what units they look like. With --plan it loads the policy and\n"
+        "prints what an inference does on this machine: every step, in which way and "
+        "with\n"
+        "which kernel, and how long it takes.\n\n"
+        "      --stats-tag NAME  which statistics, for a checkpoint that has several "
+        "groups\n"
+        "      --plan            the plan of an inference, measured on made-up pictures\n"
+        "      --threads N       compute threads of it (1)\n"
+        "      --runs N          inferences to take the median of (5)\n"
+        "      --kernels NAME    not the best that run here, but generic, openblas, avx2,\n"
+        "                        avx512, neon, and with products of bytes for int8\n"
+        "                        \"avx2 vnni\", \"avx512 vnni\"\n"
+        "      --precision P     float32 (preset), bf16 or int8; without --plan: how far the\n"
+        "                        actions are then from float32's\n"
+        "      --json            the plan in JSON\n"
+        "  -h, --help            this text\n\n"
+        "exit status: 0 it can be read, 64 usage, 70 an inference failed, 78 refused\n");
     return status;
+}
+
+// A number of an option. false: it is none from 1 to `most`.
+static bool number(const char *text, int most, int *out)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+
+    *out = (int)v;
+    return *text && !*end && v >= 1 && v <= most;
+}
+
+static bool precision_of(const char *name, enum precision *out)
+{
+    for (int p = 0; p < PRECISIONS; p++)
+        if (strcmp(precision_name((enum precision)p), name) == 0) {
+            *out = (enum precision)p;
+            return true;
+        }
+    return false;
+}
+
+struct arguments {
+    struct inspect_plan plan;
+    bool help, planned, plan_only; // of what only a plan has something was said
+};
+
+static bool take(struct arguments *a, int c)
+{
+    struct inspect_plan *p = &a->plan;
+
+    a->plan_only = a->plan_only || (c != 't' && c != 'p' && c != 'h' && c != 'P');
+    switch (c) {
+    case 'h':
+        a->help = true;
+        return true;
+    case 'p':
+        a->planned = true;
+        return true;
+    case 't':
+        p->stats_tag = optarg;
+        return true;
+    case 'j':
+        p->json = true;
+        return true;
+    case 'k':
+        p->kernels = optarg;
+        return true;
+    case 'n':
+        return number(optarg, 64, &p->threads);
+    case 'r':
+        return number(optarg, 1000, &p->runs);
+    case 'P':
+        return precision_of(optarg, &p->precision);
+    default:
+        return false;
+    }
 }
 
 int inspect_main(int argc, char **argv)
 {
     static const struct option option[] = {{"stats-tag", required_argument, NULL, 't'},
+                                           {"plan", no_argument, NULL, 'p'},
+                                           {"threads", required_argument, NULL, 'n'},
+                                           {"runs", required_argument, NULL, 'r'},
+                                           {"kernels", required_argument, NULL, 'k'},
+                                           {"precision", required_argument, NULL, 'P'},
+                                           {"json", no_argument, NULL, 'j'},
                                            {"help", no_argument, NULL, 'h'},
                                            {0}};
-    const char *tag = NULL;
+    struct arguments a = {.plan = {.threads = 1, .runs = 5}};
     int c;
 
     optind = 0; // start anew: main has been through its own options
-    while ((c = getopt_long(argc, argv, "h", option, NULL)) != -1) {
-        if (c != 't')
-            return c == 'h' ? usage(stdout, EX_OK) : usage(stderr, EX_USAGE);
-        tag = optarg;
-    }
-    return optind + 1 == argc ? inspect_run(argv[optind], tag, stdout, stderr)
-                              : usage(stderr, EX_USAGE);
+    while (!a.help && (c = getopt_long(argc, argv, "h", option, NULL)) != -1)
+        if (!take(&a, c))
+            return usage(stderr, EX_USAGE);
+    if (a.help)
+        return usage(stdout, EX_OK);
+    if (optind + 1 != argc || (a.plan_only && !a.planned))
+        return usage(stderr, EX_USAGE);
+    if (a.planned)
+        return inspect_plan_run(argv[optind], &a.plan, stdout, stderr);
+    c = inspect_run(argv[optind], a.plan.stats_tag, stdout, stderr);
+    if (c != EX_OK || a.plan.precision == PRECISION_FLOAT32)
+        return c;
+    return inspect_precision_run(argv[optind], a.plan.stats_tag, a.plan.precision, stdout,
+                                 stderr);
 }

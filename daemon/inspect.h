@@ -9,7 +9,9 @@
 // Facts go to out, a refusal's sentence to err. Returns the exit status: 0 or 78.
 int inspect_run(const char *dir, const char *stats_tag, FILE *out, FILE *err);
 
-// argv[0] is "inspect": DIR [--stats-tag NAME]. Returns the exit status: 0, 64 or 78.
+// argv[0] is "inspect": DIR [--stats-tag NAME] [--precision P] (inspect_precision.h), or
+// --plan DIR (inspect_plan.h). Returns the exit
+// status: 0, 64, 70 or 78.
 int inspect_main(int argc, char **argv);
 
 #endif

@@ -72,10 +72,12 @@ static json_t *topics(const struct log_summary *s)
 static json_t *facts(const struct log_summary *s)
 {
     static const char *const key[] = {
-        "version",     "exe_sha256", "compiler",      "instance",      "run_id",
-        "config_file", "cpu",        "blas_core",     "mxcsr",         "base_ns",
-        "joints",      "cameras",    "control_hz",    "rows",          "keyframe_build",
-        "config",      "flags",      "config_sha256", "policy_sha256", "weights_sha256"};
+        "version",        "exe_sha256",    "compiler",   "instance",
+        "run_id",         "config_file",   "cpu",        "kernels",
+        "precision",      "blas_core",     "mxcsr",      "base_ns",
+        "joints",         "cameras",       "control_hz", "rows",
+        "keyframe_build", "config",        "flags",      "config_sha256",
+        "policy_sha256",  "weights_sha256"};
     json_t *all = json_object();
 
     for (size_t i = 0; i < sizeof key / sizeof *key; i++)

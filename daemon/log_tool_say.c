@@ -58,7 +58,9 @@ static void head(const struct log_summary *s, struct table *t)
     fact(t, s->book, "joints", "joints");
     fact(t, s->book, "cameras", "cameras");
     fact(t, s->book, "cpu", "CPU");
+    fact(t, s->book, "kernels", "kernels");
     fact(t, s->book, "blas_core", "BLAS kernels");
+    fact(t, s->book, "precision", "precision");
     for (int i = 0; i < s->n_seats; i++)
         table_row(t, "policy %u\t%s %.16s", s->seat[i].generation, s->seat[i].name,
                   s->seat[i].digest);

@@ -19,8 +19,8 @@ int logbook_files(const struct logbook *b);
 const char *logbook_path(const struct logbook *b, int file);
 struct mcap_reader *logbook_reader(const struct logbook *b, int file);
 // Of the metadata record "actd"; NULL = it has no such key. Keys: version, exe_sha256, compiler, flags
-// (of the build), instance, run_id, config_file, config (text), config_sha256 (of it), cpu, blas_core,
-// mxcsr, base_ns (log time minus CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz,
+// (of the build), instance, run_id, config_file, config (text), config_sha256 (of it), cpu, kernels
+// (that computed chunks), blas_core (OpenBLAS's, if it did), precision, mxcsr, base_ns (log time minus CLOCK_MONOTONIC), joints, cameras (names, one a line), control_hz,
 // rows, keyframe_build; of the policy that the run begins with: policy_sha256, weights_sha256,
 // policy_hz, action_steps, ensemble_coeff, sizes (that frames must have, one a line).
 const char *logbook_fact(const struct logbook *b, const char *key);

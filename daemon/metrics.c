@@ -84,6 +84,7 @@ size_t metrics_write(const Actd__V1__Status *m, char *out, size_t size)
     metrics_faults(&t, m);
     metrics_budgets(&t, m);
     metrics_streams(&t, m);
+    metrics_seen(&t, m);
     metrics_counters(&t, m);
     metrics_joints(&t, m);
     metrics_chunk(&t, m);

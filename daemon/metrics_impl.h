@@ -15,7 +15,7 @@ struct metrics_text {
     const char *family; // whose samples follow
 };
 
-#define METRICS_LABELS 6
+#define METRICS_LABELS 7
 struct metrics_label {
     const char *name, *value; // name NULL ends the list; value NULL counts as ""
 };
@@ -44,6 +44,7 @@ void metrics_histograms(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_faults(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_budgets(struct metrics_text *t, const Actd__V1__Status *m);
 void metrics_streams(struct metrics_text *t, const Actd__V1__Status *m);
+void metrics_seen(struct metrics_text *t, const Actd__V1__Status *m);
 // plain. The label of stream i: "joints" or a camera's name, each once.
 const char *metrics_stream(const Actd__V1__Status *m, int i);
 void metrics_counters(struct metrics_text *t, const Actd__V1__Status *m);

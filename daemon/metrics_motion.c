@@ -101,10 +101,11 @@ void metrics_policy(struct metrics_text *t, const Actd__V1__Status *m)
         {"config_sha256", p->config_sha256},
         {"weights_sha256", p->weights_sha256},
         {"statistics_sha256", p->statistics_sha256},
+        {"precision", p->precision},
         {NULL, NULL}};
 
     metrics_family(t, "actd_policy_info", "gauge",
-                   "The policy in use; digest is the SHA-256 over the other three.");
+                   "The policy in use; digest is the SHA-256 over the other three sums.");
     metrics_sample(t, "", labels, 1);
     swaps(t, p);
 }

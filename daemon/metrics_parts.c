@@ -132,6 +132,27 @@ void metrics_streams(struct metrics_text *t, const Actd__V1__Status *m)
     }
 }
 
+// The first stream is the joint states.
+void metrics_seen(struct metrics_text *t, const Actd__V1__Status *m)
+{
+    static const char *const how[] = {"early", "kept", "computed"};
+
+    if (m->n_streams < 2)
+        return;
+    metrics_family(
+        t, "actd_frames_seen_total", "counter",
+        "A camera's part in the inferences that were made, by when it was done.");
+    for (size_t i = 1; i < m->n_streams; i++)
+        for (int k = 0; k < 3; k++) {
+            const Actd__V1__Stream *s = m->streams[i];
+            const uint64_t n[] = {s->seen_early, s->seen_kept, s->seen_computed};
+            const struct metrics_label labels[] = {
+                {"stream", metrics_stream(m, (int)i)}, {"how", how[k]}, {NULL, NULL}};
+
+            metrics_sample(t, "", labels, (double)n[k]);
+        }
+}
+
 static uint64_t limited_of(const Actd__V1__Status *m, const char *joint,
                            const char *limit)
 {

@@ -29,7 +29,10 @@
 enum recorder_mode { RECORDER_OFF, RECORDER_ALWAYS, RECORDER_TRIGGER };
 
 struct recorder_facts { // that every file says in its metadata "actd"; copied
-    const char *version, *instance, *config_file, *config_text, *cpu, *blas_core;
+    const char *version, *instance, *config_file, *config_text, *cpu;
+    const char *kernels;    // that compute chunks, as policy_info has it
+    const char *blas_core;  // OpenBLAS's own; "" = it computes nothing
+    const char *precision;  // of the network
     const char *exe_sha256; // of the program; NULL or "": found out, as the cpu is
     // Of the policy that the run begins with; who drives later is in its seat.
     const char *policy_sha256, *weights_sha256;

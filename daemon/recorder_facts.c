@@ -124,7 +124,9 @@ static int add_machine(struct recorder_own *o, const struct recorder_facts *f)
         snprintf(exe, sizeof exe, "%s", f->exe_sha256);
     rc = add(o, "exe_sha256", exe);
     rc = rc ? rc : add(o, "cpu", cpu);
+    rc = rc ? rc : add(o, "kernels", f->kernels);
     rc = rc ? rc : add(o, "blas_core", f->blas_core);
+    rc = rc ? rc : add(o, "precision", f->precision);
     snprintf(text, sizeof text, "0x%04x", mxcsr());
     rc = rc ? rc : add(o, "mxcsr", text);
     snprintf(text, sizeof text, "%016" PRIx64, keyframe_build());

@@ -44,7 +44,7 @@ static const char verify_help[] =
     "      --policy-root DIR  look for policies in DIR, by name, not where they were then\n"
     "      --strict           chunks of a policy that is not there, or is another one, differ\n"
     "      --tolerance RAD    compare within RAD; 0: bit by bit. Default: bit by bit with the\n"
-    "                         program and BLAS kernels that recorded it, else 1e-5\n"
+    "                         program and kernels that recorded it, else 1e-5\n"
     "  -o, --output FILE      write what came out as a log of its own\n"
     "      --report FILE      write a page of HTML about the run and this verdict\n"
     "      --json             say it in JSON\n"

@@ -27,7 +27,7 @@ struct replay_options {
     bool strict;    // chunks of a policy that is not there, or another one, differ
     const char *policy_root; // look for policies here before the directory they came from
     double
-        tolerance_rad; // < 0: bits. 0: by build (same program and BLAS core: bits, else 1e-5)
+        tolerance_rad; // < 0: bits. 0: by build (same program and kernels: bits, else 1e-5)
     const char *output; // write what came out as a log of its own; NULL = no
     // what-if: another configuration or policy in place of the recorded one; NULL = as recorded.
     const char *config_file, *policy_directory;
@@ -63,7 +63,8 @@ struct replay_result {
     double largest_rad;        // of all differing commands
     struct replay_difference first;
     ns_t covered_ns, took_ns;
-    bool bits; // bit equality was asked for
+    bool bits;          // bit equality was asked for
+    bool other_kernels; // this machine has none of those that computed the chunks
     double tolerance_rad;
     char note[400]; // what could not be done as asked, and why; "" = nothing
 };

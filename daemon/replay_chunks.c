@@ -36,7 +36,8 @@ static int decode(const void *data, size_t size, uint8_t **rgb,
         return -ENOMEM;
     if (camera_decode(&f, *rgb, n, &width, &height) != CODEC_OK)
         return -EINVAL;
-    *image = (struct policy_image){*rgb, width, height, 3 * width};
+    *image = (struct policy_image){
+        .rgb = *rgb, .width = width, .height = height, .stride = 3 * width};
     return 0;
 }
 

@@ -54,7 +54,8 @@ static bool decode(struct eval_view *v, const struct eval_frame *f,
     }
     if (camera_decode(&c, v->rgb, v->capacity, &width, &height) != CODEC_OK)
         return false;
-    *image = (struct policy_image){v->rgb, width, height, 3 * width};
+    *image = (struct policy_image){
+        .rgb = v->rgb, .width = width, .height = height, .stride = 3 * width};
     return true;
 }
 

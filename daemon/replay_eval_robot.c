@@ -177,7 +177,8 @@ static int load(struct eval *e, struct fitted *f, struct config_error *err)
     const struct policy_options opt = {
         .threads = e->cfg.policy.threads,
         .resize = e->cfg.policy.resize,
-        .stats_tag = *e->cfg.policy.stats_tag ? e->cfg.policy.stats_tag : NULL};
+        .stats_tag = *e->cfg.policy.stats_tag ? e->cfg.policy.stats_tag : NULL,
+        .precision = e->cfg.policy.precision};
     struct policy_error why = {""};
     int rc = config_sidecar_load(&f->side, f->directory, err);
     if (rc)

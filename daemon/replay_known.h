@@ -23,6 +23,7 @@ struct replay_known {
     struct replay_seat *seat;             // by generation, each once
     struct fitted *fitted[REPLAY_LOADED]; // newest first
     struct fitted *instead;               // what-if: of opt->policy_directory
+    bool same_kernels;                    // compute here as computed then
     uint32_t missing; // generation that can not be loaded, 0 = none yet
     char note[400];
 };
@@ -41,7 +42,7 @@ int replay_think(void *arg, const struct tape_chunk *request,
                  const struct policy_image *image, const struct joint_sample *joints,
                  float *row, struct config_error *err);
 
-// Is this program the one that recorded, with the same kernels?
+// Is this program the one that recorded?
 bool replay_same_program(struct logbook *book);
 
 #endif

@@ -77,7 +77,8 @@ static struct policy_options options(const struct replay_known *k, int threads)
     return (struct policy_options){
         .threads = threads,
         .resize = cfg->policy.resize,
-        .stats_tag = cfg->policy.stats_tag[0] ? cfg->policy.stats_tag : NULL};
+        .stats_tag = cfg->policy.stats_tag[0] ? cfg->policy.stats_tag : NULL,
+        .precision = cfg->policy.precision};
 }
 
 // In the root under its name, as LeRobot lays it out or bare.
@@ -193,7 +194,8 @@ static int go_without(struct replay_known *k, uint32_t generation, int rc,
 }
 
 static int infer(struct fitted *f, const struct policy_image *image,
-                 const struct joint_sample *joints, float *row, struct config_error *err)
+                 const struct joint_sample *joints, int rows, float *row,
+                 struct config_error *err)
 {
     struct policy_image seen[POLICY_MAX_CAMERAS];
     const struct policy_observation obs = {.state = f->seat.state, .image = seen};
@@ -211,7 +213,7 @@ static int infer(struct fitted *f, const struct policy_image *image,
                  f->seat.brain.why(f->seat.brain.self));
         return rc;
     }
-    binding_actions(&f->binding, f->seat.actions, f->info->chunk_size, row);
+    binding_actions(&f->binding, f->seat.actions, rows, row);
     return 0;
 }
 
@@ -229,7 +231,9 @@ int replay_think(void *arg, const struct tape_chunk *request,
         f = of_generation(k, request->generation, &rc, err);
     if (!f)
         return go_without(k, request->generation, rc, err);
-    if (!k->instead && f->info->chunk_size != request->rows)
+    // A recorded chunk has as many rows as were computed then; here it is always all of them, of
+    // which the first have the same bits.
+    if (!k->instead && request->rows > f->seat.rows)
         return -ENOENT;
-    return infer(f, image, joints, row, err);
+    return infer(f, image, joints, k->instead ? f->seat.rows : request->rows, row, err);
 }

@@ -30,23 +30,37 @@ static const char *fact(struct logbook *book, const char *key)
     return v && *v ? v : "?";
 }
 
+// OpenBLAS's, in recordings that name no others.
+static const char *kernels_then(struct logbook *book)
+{
+    const char *v = logbook_fact(book, "kernels");
+
+    return v && *v ? v : fact(book, "blas_core");
+}
+
 static void print_head(struct logbook *book, const struct replay_options *opt,
                        const struct replay_result *r, FILE *f)
 {
     bool judges = !opt->config_file && !opt->policy_directory;
     int files = logbook_files(book);
 
-    fprintf(f, "%s%s%s: actd %s, '%s', BLAS %s\n", logbook_path(book, 0),
+    fprintf(f, "%s%s%s: actd %s, '%s', kernels %s\n", logbook_path(book, 0),
             files > 1 ? " and others of its run" : "",
             logbook_ours(book) ? "" : " (foreign)", fact(book, "version"),
-            fact(book, "instance"), fact(book, "blas_core"));
-    if (judges && r->bits)
-        fputs("Bit by bit: the same program and BLAS kernels recorded it.\n", f);
+            fact(book, "instance"), kernels_then(book));
+    if (judges && r->other_kernels)
+        fprintf(
+            f,
+            "This machine does not compute with the kernels that made the chunks, so bits "
+            "can not be compared: within %g rad%s.\n",
+            r->tolerance_rad, r->bits ? ", as asked" : "");
+    else if (judges && r->bits)
+        fputs("Bit by bit: the same program and kernels recorded it.\n", f);
     else if (judges)
         fprintf(
             f,
-            "Within %g rad: bits are only promised by the very program and BLAS kernels "
-            "that recorded it.\n",
+            "Within %g rad: bits are only promised by the very program and kernels that "
+            "recorded it.\n",
             r->tolerance_rad);
 }
 
@@ -151,11 +165,11 @@ json_t *replay_json(struct logbook *book, const struct replay_result *r)
         first = json_pack("{s:I, s:s, s:s}", "tick", (json_int_t)r->first.tick, "stage",
                           r->first.stage, "text", r->first.text);
     return json_pack(
-        "{s:s, s:b, s:b, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:s, "
+        "{s:s, s:b, s:b, s:b, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:s, s:s, "
         "s:o}",
         "log", logbook_path(book, 0), "equal", replay_equal(r) && r->ticks > 0, "bits",
-        r->bits, "tolerance_rad", r->tolerance_rad, "inputs",
-        counts(r->inputs, r->differing[0], r->inputs_skipped), "chunks",
+        r->bits, "other_kernels", r->other_kernels, "tolerance_rad", r->tolerance_rad,
+        "inputs", counts(r->inputs, r->differing[0], r->inputs_skipped), "chunks",
         counts(r->chunks, r->differing[1], r->chunks_taken), "ticks",
         counts(r->ticks, r->differing[2], r->ticks_skipped), "commands",
         counts(r->commands, r->differing[3], r->commands_skipped), "gaps",

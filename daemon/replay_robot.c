@@ -11,6 +11,8 @@
 #include "daemon/replay_impl.h"
 #include "daemon/replay_known.h"
 #include "policy/digest.h"
+#include "policy/kernels/cpu.h"
+#include "policy/kernels/kernels.h"
 
 // ---- facts -----------------------------------------------------------------------------------
 
@@ -59,12 +61,36 @@ static int policy_facts(struct replay_known *k, struct config_sidecar *side,
 bool replay_same_program(struct logbook *book)
 {
     const char *exe = logbook_fact(book, "exe_sha256");
-    const char *core = logbook_fact(book, "blas_core");
     char self[POLICY_DIGEST_HEX];
 
     digest_program(self);
-    return exe && self[0] && strcmp(exe, self) == 0 &&
-           (!core || !*core || strcmp(core, openblas_get_corename()) == 0);
+    return exe && self[0] && strcmp(exe, self) == 0;
+}
+
+static bool in_8_bits(struct logbook *book)
+{
+    const char *precision = logbook_fact(book, "precision");
+
+    return precision && strcmp(precision, precision_name(PRECISION_INT8)) == 0;
+}
+
+// From here on this process computes chunks as the one that recorded did. false: it can not.
+// (Recordings of a time when OpenBLAS computed name no kernels.) VNNI is part of the name in 8 bits
+// only: what-if may ask for them where the recording did not.
+static bool take_kernels(struct logbook *book)
+{
+    const char *then = logbook_fact(book, "kernels");
+    const char *core = logbook_fact(book, "blas_core");
+
+    if (then && *then && kernels_choose(then) != 0) {
+        (void)kernels_choose(NULL);
+        return false;
+    }
+    if (!then || !*then)
+        return false;
+    if (!strstr(then, " vnni") && !in_8_bits(book))
+        cpu_use_vnni(true);
+    return !core || !*core || strcmp(core, openblas_get_corename()) == 0;
 }
 
 // ---- configuration ---------------------------------------------------------------------------
@@ -190,7 +216,7 @@ static int configure(struct replay_known *k, struct config_error *err)
     if (rc == 0 && k->instead) {
         *side = k->instead->side;
         *info = *k->instead->info;
-        k->robot.think_rows = info->chunk_size;
+        k->robot.think_rows = k->instead->seat.rows;
         k->robot.think_step_ns = k->instead->seat.step_ns;
     } else if (rc == 0) {
         rc = policy_facts(k, side, info, err);
@@ -219,6 +245,7 @@ int replay_known_new(struct replay_known **out, struct logbook *book,
     }
     k->book = book;
     k->opt = opt;
+    k->same_kernels = take_kernels(book);
     rc = read_config(k, err);
     if (rc == 0)
         rc = check_names(k, err);
@@ -261,9 +288,11 @@ int replay_run(struct logbook *book, const struct replay_options *opt,
     rc = replay_known_new(&k, book, opt, err);
     if (rc)
         return rc;
-    if (opt->tolerance_rad == 0 && !replay_same_program(book))
+    bool same_kernels = opt->no_policy || k->same_kernels;
+    if (opt->tolerance_rad == 0 && !(same_kernels && replay_same_program(book)))
         with.tolerance_rad = REPLAY_TOLERANCE;
     rc = replay_run_robot(book, &k->robot, &with, out, err);
+    out->other_kernels = !same_kernels;
     if (k->note[0])
         snprintf(out->note, sizeof out->note, "%s", k->note);
     replay_known_free(k);

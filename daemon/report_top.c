@@ -228,7 +228,9 @@ void report_facts(FILE *f, struct report *r)
     fact(f, r, "compiler", "compiler");
     fact(f, r, "built with", "flags");
     fact(f, r, "processor", "cpu");
+    fact(f, r, "kernels", "kernels");
     fact(f, r, "BLAS kernels", "blas_core");
+    fact(f, r, "precision", "precision");
     fact(f, r, "control rate, Hz", "control_hz");
     fact(f, r, "configuration", "config_file");
     fact(f, r, "run", "run_id");

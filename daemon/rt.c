@@ -101,6 +101,17 @@ int rt_keep_off(pthread_t thread, int cpu)
     return -pthread_setaffinity_np(thread, sizeof set, &set);
 }
 
+int rt_keep_on_first(pthread_t thread, uint64_t mask)
+{
+    cpu_set_t set;
+
+    if (mask == 0)
+        return 0;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)__builtin_ctzll(mask), &set);
+    return -pthread_setaffinity_np(thread, sizeof set, &set);
+}
+
 static void set_name(const char *name)
 {
     char kept[16];
@@ -286,11 +297,59 @@ int rt_cpu_count(void)
     return __builtin_popcountll(rt_cpus());
 }
 
+static uint64_t bit(int cpu)
+{
+    return UINT64_C(1) << cpu;
+}
+
+// The first hardware thread of the core that this one is a part of; itself when nobody says.
+static int whole_core(int cpu)
+{
+    char path[96];
+    int first = cpu;
+
+    snprintf(path, sizeof path,
+             "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return cpu;
+    if (fscanf(f, "%d", &first) != 1 || first < 0 || first > 63)
+        first = cpu;
+    fclose(f);
+    return first;
+}
+
+uint64_t rt_mask_among(uint64_t usable, const uint8_t core_of[64], int cpu, int threads)
+{
+    enum { IDLE_CORES, NOT_THE_LOOPS, ANY, PASSES };
+    int left = threads < 1 ? 1 : threads;
+    uint64_t mask = 0, busy;
+
+    if (cpu < 0 || cpu > 63 || threads >= __builtin_popcountll(usable))
+        return 0;
+    busy = bit(core_of[cpu]);
+    for (int pass = 0; pass < PASSES; pass++)
+        for (int i = 0; i < 64 && left > 0; i++) {
+            bool taken = !(usable & ~mask & bit(i)) || i == cpu;
+
+            if (taken || (pass == IDLE_CORES && busy & bit(core_of[i])) ||
+                (pass == NOT_THE_LOOPS && core_of[i] == core_of[cpu]))
+                continue;
+            busy |= bit(core_of[i]);
+            mask |= bit(i);
+            left--;
+        }
+    return mask;
+}
+
 uint64_t rt_mask_without(int cpu, int threads)
 {
-    if (cpu < 0 || cpu > 63 || threads >= rt_cpu_count())
-        return 0;
-    return ~(UINT64_C(1) << cpu);
+    const uint64_t usable = rt_cpus();
+    uint8_t core_of[64];
+
+    for (int i = 0; i < 64; i++)
+        core_of[i] = (uint8_t)(usable >> i & 1 || i == cpu ? whole_core(i) : i);
+    return rt_mask_among(usable, core_of, cpu, threads);
 }
 
 int rt_choose_cpu(void)

@@ -52,8 +52,9 @@ int rt_set_priority(int priority, char *granted);
 // Keeps a thread off one core where it has another; -1 = nothing to do. 0 or -errno.
 int rt_keep_off(pthread_t thread, int cpu);
 
-// Locks all memory, present and future, as it is touched (MCL_ONFAULT: OpenBLAS maps 128 MiB
-// per caller and uses little of it). 0 or -errno: -EPERM or -ENOMEM where the limit is lower.
+// Locks all memory, present and future, as it is touched (MCL_ONFAULT: where it computes, OpenBLAS
+// maps 128 MiB per caller and uses little of it). 0 or -errno: -EPERM or -ENOMEM where the limit is
+// lower.
 int rt_lock_memory(void);
 
 // Asks the kernel for cores that wake at once (/dev/cpu_dma_latency, as cyclictest does): a core
@@ -69,9 +70,16 @@ void rt_prefault_stack(size_t bytes);
 // the last, since interrupts and other programs favour the first. -1 when there is only one.
 uint64_t rt_cpus(void);
 int rt_cpu_count(void);
-// Cores for `threads` compute threads that are to keep off `cpu`, bit per core; 0 = any, when
-// there are not enough others, or cpu is -1 or beyond the mask's 64 cores.
+// Cores for `threads` compute threads that are to keep off `cpu`, bit per core: as many as threads,
+// so that each gets its own (pool.h). Two hardware threads of one core share its multipliers, so
+// cores with none chosen yet come first, and the other half of the loop's last. 0 = any, when
+// threads are as many as the cores or more, or cpu is -1 or beyond the mask's 64 cores: then the
+// kernel moves them about, and one may run on the loop's core whenever the loop sleeps.
 uint64_t rt_mask_without(int cpu, int threads);
+// The same for the cores of `usable`, of which number i is a part of core core_of[i] (0 to 63).
+uint64_t rt_mask_among(uint64_t usable, const uint8_t core_of[64], int cpu, int threads);
+// Puts a thread on the lowest core of mask; 0 = nothing to do. 0 or -errno.
+int rt_keep_on_first(pthread_t thread, uint64_t mask);
 int rt_choose_cpu(void);
 // Does this machine have the core, and may this process use it?
 bool rt_may_run_on(int cpu);

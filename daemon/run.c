@@ -10,8 +10,10 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/joint_deviation.h"
 #include "daemon/run_impl.h"
 #include "daemon/ytree.h"
+#include "policy/kernels/kernels.h"
 
 int run_fail(struct daemon *d, int status)
 {
@@ -70,6 +72,8 @@ static int load_policy(struct daemon *d)
         .cpu_mask = rt_mask_without(d->cpu, d->cfg.policy.threads),
         .resize = d->cfg.policy.resize,
         .stats_tag = d->cfg.policy.stats_tag[0] ? d->cfg.policy.stats_tag : NULL,
+        .precision = d->cfg.policy.precision,
+        .rows = d->cfg.chunks.horizon_rows, // the loop looks at no more
     };
     char name[CONFIG_NAME];
     fitted_name(d->cfg.policy.directory, name);
@@ -80,13 +84,18 @@ static int load_policy(struct daemon *d)
     d->first->generation = d->first->seat.generation = 1;
     if (config_loop(&d->cfg, &f->side, f->info, &d->loop_cfg, &d->err))
         return run_fail(d, EX_CONFIG);
+    log_line(LOG_INFO,
+             "policy %s: %s, %s; cameras: %d; chunk: %d rows at %g Hz; threads: %d; "
+             "kernels: %s%s%s (%s); "
+             "digest %s",
+             f->directory, f->info->type, f->info->format, f->info->n_cameras,
+             f->info->chunk_size, f->side.rate_hz, f->info->threads, f->info->kernels,
+             *f->info->blas_core ? " " : "", f->info->blas_core, kernels_why(),
+             f->info->digest);
+    char text[300];
     log_line(
-        LOG_INFO,
-        "policy %s: %s, %s; cameras: %d; chunk: %d rows at %g Hz; threads: %d; BLAS %s; "
-        "digest %s",
-        f->directory, f->info->type, f->info->format, f->info->n_cameras,
-        f->info->chunk_size, f->side.rate_hz, f->info->threads, f->info->blas_core,
-        f->info->digest);
+        LOG_INFO, "policy precision %s",
+        joint_deviation_text(&d->cfg, &f->side, &f->binding, f->info, text, sizeof text));
     (void)check_warnings(&d->cfg, &f->side, f->info, &f->binding, warn);
     return 0;
 }

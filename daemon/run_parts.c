@@ -5,13 +5,17 @@
 #include <sysexits.h>
 
 #include "daemon/run_impl.h"
+#include "policy/kernels/kernels.h"
 
 int run_start_infer(struct daemon *d)
 {
+    const uint64_t mask = rt_mask_without(d->cpu, d->cfg.policy.threads);
     struct infer_config cfg = {
         .trigger = d->cfg.inference.trigger,
         .max_skew_ns = (ns_t)(d->cfg.inference.max_skew_ms * 1e6),
-        .cpu_not = rt_mask_without(d->cpu, d->cfg.policy.threads) ? d->cpu : -1,
+        .cpu_not = mask ? d->cpu : -1,
+        .cpu_mask =
+            d->cfg.policy.threads > 1 ? mask : 0, // alone it needs no place of its own
     };
     memcpy(cfg.camera_period_ns, d->loop_cfg.camera_period_ns,
            sizeof cfg.camera_period_ns);
@@ -140,6 +144,7 @@ int run_start_control(struct daemon *d)
     d->self = (struct doctor_self){.scheduling = d->granted,
                                    .memory_locked = d->locked,
                                    .loop_cpu = d->cpu,
+                                   .kernels = kernels_name(d->cfg.policy.precision),
                                    .blas_core = d->blas_core};
     d->explain = (struct explain_source){.cfg = &d->cfg,
                                          .board = &d->board,

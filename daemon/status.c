@@ -34,8 +34,9 @@ void status_free(struct status *s)
     free(s);
 }
 
-static void add_stream(struct status *s, const char *name, double asked_hz,
-                       ns_t captured_ns, uint64_t received, bool slow, ns_t now)
+static Actd__V1__Stream *add_stream(struct status *s, const char *name, double asked_hz,
+                                    ns_t captured_ns, uint64_t received, bool slow,
+                                    ns_t now)
 {
     int i = s->n_streams++;
     Actd__V1__Stream *m = &s->stream[i];
@@ -48,6 +49,14 @@ static void add_stream(struct status *s, const char *name, double asked_hz,
     m->fresh = captured_ns && now - captured_ns < 3 * clock_period_ns(asked_hz);
     m->slow = slow;
     s->streams[i] = m;
+    return m;
+}
+
+static void add_seen(Actd__V1__Stream *m, const struct infer_seen *seen)
+{
+    m->seen_early = seen->early;
+    m->seen_kept = seen->kept;
+    m->seen_computed = seen->computed;
 }
 
 static void add_streams(struct status *s, ns_t now)
@@ -60,9 +69,10 @@ static void add_streams(struct status *s, ns_t now)
     add_stream(s, "joints", s->src.cfg->joint_state.rate_hz, j.capture_ns,
                b->joint_mark.received, b->joint_mark.slow, now);
     for (int c = 0; c < b->n_cameras; c++)
-        add_stream(s, s->src.cfg->camera[c].name, s->src.cfg->camera[c].rate_hz,
-                   b->camera[c].capture_ns, b->camera[c].received, b->camera[c].slow,
-                   now);
+        add_seen(add_stream(s, s->src.cfg->camera[c].name, s->src.cfg->camera[c].rate_hz,
+                            b->camera[c].capture_ns, b->camera[c].received,
+                            b->camera[c].slow, now),
+                 &infer_counts(s->src.infer)->seen[c]);
 }
 
 static void read_report(struct status *s)

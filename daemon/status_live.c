@@ -67,6 +67,7 @@ static void first_policy(const struct status *s, struct swap_policy *p)
     if (i == NULL)
         return;
     snprintf(p->type, sizeof p->type, "%s", i->type);
+    snprintf(p->precision, sizeof p->precision, "%s", precision_name(i->precision));
     memcpy(p->digest, i->digest, sizeof p->digest);
     memcpy(p->config_sha256, i->config_sha256, sizeof p->config_sha256);
     memcpy(p->weights_sha256, i->weights_sha256, sizeof p->weights_sha256);
@@ -96,6 +97,7 @@ static void live_policy(struct status *s)
     m->swaps = p->swaps;
     m->swaps_failed = p->swaps_failed;
     m->swapping_to = p->swapping_to;
+    m->precision = p->precision;
 }
 
 // The step of the ladder that led here knows what was behind its reason then; where the reason is

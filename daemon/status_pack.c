@@ -8,7 +8,7 @@
 
 // Bytes around the longest content of an entry: tags and lengths, numbers of 10 and 9 bytes.
 #define PER_COUNTER 20
-#define PER_STREAM  64
+#define PER_STREAM  97
 #define PER_JOINT   72
 #define PER_SEAM    48
 #define PER_FAULT   48

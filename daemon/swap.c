@@ -223,6 +223,8 @@ void swap_policy_status(struct swap *s, struct swap_policy *out)
     memcpy(out->name, f->name, sizeof out->name);
     memcpy(out->directory, f->directory, sizeof out->directory);
     memcpy(out->type, f->info->type, sizeof out->type);
+    snprintf(out->precision, sizeof out->precision, "%s",
+             precision_name(f->info->precision));
     memcpy(out->digest, f->info->digest, sizeof out->digest);
     memcpy(out->config_sha256, f->info->config_sha256, sizeof out->config_sha256);
     memcpy(out->weights_sha256, f->info->weights_sha256, sizeof out->weights_sha256);

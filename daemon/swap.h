@@ -73,7 +73,7 @@ struct swap_report {
 
 // As actd.v1.PolicyStatus.
 struct swap_policy {
-    char name[CONFIG_NAME], directory[CONFIG_PATH], type[16];
+    char name[CONFIG_NAME], directory[CONFIG_PATH], type[16], precision[16];
     char digest[POLICY_DIGEST_HEX], config_sha256[POLICY_DIGEST_HEX];
     char weights_sha256[POLICY_DIGEST_HEX], statistics_sha256[POLICY_DIGEST_HEX];
     uint32_t generation;

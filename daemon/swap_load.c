@@ -6,11 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/joint_deviation.h"
+#include "daemon/log.h"
 #include "daemon/swap_impl.h"
 
 #define GUESS_LEAST (20 * NS_PER_MS)
 
 // ---- loading ---------------------------------------------------------------------------------
+
+static void log_precision(const struct config *cfg, const struct fitted *f)
+{
+    char text[300];
+    if (f->info->precision != PRECISION_FLOAT32)
+        log_line(
+            LOG_INFO, "policy %s: precision %s", f->name,
+            joint_deviation_text(cfg, &f->side, &f->binding, f->info, text, sizeof text));
+}
 
 static int load_by_name(struct swap *s, struct fitted **out, struct config_error *err)
 {
@@ -19,6 +30,8 @@ static int load_by_name(struct swap *s, struct fitted **out, struct config_error
     const struct policy_options opt = {
         .resize = cfg->policy.resize,
         .stats_tag = cfg->policy.stats_tag[0] ? cfg->policy.stats_tag : NULL,
+        .precision = cfg->policy.precision,
+        .rows = cfg->chunks.horizon_rows,
         .beside = s->current->policy,
         .strict_files = true,
         .name = name,
@@ -30,8 +43,10 @@ static int load_by_name(struct swap *s, struct fitted **out, struct config_error
         return fd;
     snprintf(through, sizeof through, "/proc/self/fd/%d", fd);
     rc = fitted_load(out, cfg, through, name, &opt, err);
-    if (rc == 0)
+    if (rc == 0) {
         memcpy((*out)->directory, path, sizeof path);
+        log_precision(cfg, *out);
+    }
     close(fd);
     return rc;
 }
@@ -64,8 +79,8 @@ static int make_room(struct swap *s, struct config_error *err)
 {
     struct swap_job *j = &s->job;
     size_t n = (size_t)s->src.cfg->n_joints;
-    j->running = calloc((size_t)s->current->info->chunk_size * n, sizeof *j->running);
-    j->tried = calloc((size_t)j->candidate->info->chunk_size * n, sizeof *j->tried);
+    j->running = calloc((size_t)s->current->seat.rows * n, sizeof *j->running);
+    j->tried = calloc((size_t)j->candidate->seat.rows * n, sizeof *j->tried);
     if (j->running && j->tried)
         return 0;
     snprintf(err->text, sizeof err->text, "out of memory");
@@ -76,7 +91,7 @@ int swap_check(struct swap *s, struct config_error *err)
 {
     struct swap_job *j = &s->job;
     struct infer_seat *seat = &j->candidate->seat;
-    int rows = j->candidate->info->chunk_size, most = room(s);
+    int rows = seat->rows, most = room(s);
     if (!swap_equal(s->src.cfg, s->current, j->candidate, j->request.allow, err->text,
                     sizeof err->text))
         return -EINVAL;
@@ -98,8 +113,8 @@ int swap_check(struct swap *s, struct config_error *err)
 ns_t swap_guess_ns(const struct swap *s)
 {
     const struct policy_info *a = s->current->info, *b = s->job.candidate->info;
-    double was = (double)(a->weight_bytes + a->activation_bytes);
-    double is = (double)(b->weight_bytes + b->activation_bytes);
+    double was = (double)(a->weight_bytes + a->table_bytes + a->activation_bytes);
+    double is = (double)(b->weight_bytes + b->table_bytes + b->activation_bytes);
     ns_t ns = infer_recent_ns(s->src.infer);
     ns = ns > GUESS_LEAST ? ns : GUESS_LEAST;
     return was > 0 && is > was ? (ns_t)((double)ns * is / was) : ns;

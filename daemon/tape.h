@@ -101,7 +101,9 @@ struct tape_chunk { // actd.v1.Chunk
     uint64_t number, id;
     uint32_t generation;
     int32_t rows, joints;
-    ns_t anchor_ns, oldest_ns, ready_ns, step_ns, began_ns;
+    ns_t anchor_ns, oldest_ns, ready_ns, step_ns;
+    ns_t
+        began_ns; // ready less what the inference took, with what was computed early of it
     uint64_t joint_sample;
     ns_t frame_ns[POLICY_MAX_CAMERAS], capture_ns[POLICY_MAX_CAMERAS]; // by config camera
 };

@@ -50,9 +50,10 @@ static void print_policy(const Actd__V1__Status *s)
         printf("policy     %s\n", text_safe(s->policy));
         return;
     }
-    printf("policy     %s (%s), generation %u, %llu swap%s, %llu failed\n",
-           text_safe(p->name), text_safe(p->type), p->generation, (ull)p->swaps,
-           PLURAL(p->swaps), (ull)p->swaps_failed);
+    printf("policy     %s (%s%s%s), generation %u, %llu swap%s, %llu failed\n",
+           text_safe(p->name), text_safe(p->type), *p->precision ? ", " : "",
+           text_safe(p->precision), p->generation, (ull)p->swaps, PLURAL(p->swaps),
+           (ull)p->swaps_failed);
     printf("  digest   %s\n", text_safe(p->digest));
     if (*p->previous)
         printf("  before   %s (actctl swap --back)\n", text_safe(p->previous));
@@ -122,6 +123,18 @@ static void print_streams(const Actd__V1__Status *s)
                   (ull)m->received, m->fresh ? "" : "not fresh", m->slow ? " slow" : "");
     }
     table_print(&t, stdout);
+}
+
+// Where nothing was saved there is nothing to say.
+static void print_seen(const Actd__V1__Status *s)
+{
+    for (size_t i = 0; i < s->n_streams; i++) {
+        const Actd__V1__Stream *m = s->streams[i];
+        if (m->seen_early || m->seen_kept)
+            printf("  %s: seen %llu time%s early, kept %llu, in the inference %llu\n",
+                   text_safe(m->name), (ull)m->seen_early, PLURAL(m->seen_early),
+                   (ull)m->seen_kept, (ull)m->seen_computed);
+    }
 }
 
 static void print_joints(const Actd__V1__Status *s)
@@ -264,6 +277,7 @@ static void print_status(const Actd__V1__Status *s, bool colour)
     print_times(s);
     print_chunk(s);
     print_streams(s);
+    print_seen(s);
     print_joints(s);
     print_faults(s, colour);
     print_record(s->record, colour);

@@ -149,7 +149,8 @@ def status(joints=6, cameras=2, ticks=12345, mode="RUNNING"):
     s.streams.add(name="joints", asked_hz=100, achieved_hz=99.9, age_ns=4_000_000, received=12000, fresh=True)
     for i in range(cameras):
         s.streams.add(name=["front", "wrist"][i] if i < 2 else f"cam{i}", asked_hz=30, achieved_hz=29.5 - i,
-                      age_ns=21_000_000 + i, received=3600, fresh=i == 0, slow=i == 1)
+                      age_ns=21_000_000 + i, received=3600, fresh=i == 0, slow=i == 1,
+                      seen_early=310 if i == 0 else 0, seen_kept=i, seen_computed=24)
     for i in range(joints):
         s.joints.add(name=f"joint_{i}", measured=0.1 * i, commanded=0.1 * i + 0.01,
                      wanted=0.1 * i + 0.02 if i else float("nan"), velocity=0.5,
@@ -159,7 +160,7 @@ def status(joints=6, cameras=2, ticks=12345, mode="RUNNING"):
     s.policy_in_use.CopyFrom(st.PolicyStatus(name="reach", directory="/policies/reach", type="act",
                              digest="3f" * 32, config_sha256="a" * 64, weights_sha256="b" * 64,
                              statistics_sha256="c" * 64, generation=3, since_tick=100, previous="reach-old",
-                             swaps=2, swaps_failed=1))
+                             swaps=2, swaps_failed=1, precision="int8"))
     s.drops.add(name="late", value=3)
     s.drops.add(name="corrupt", value=0)
     s.limited.add(name="joint_2:velocity", value=17)

@@ -106,6 +106,20 @@ static int script(void *self, const struct policy_observation *obs, float *actio
     return 0;
 }
 
+static int see(void *self, int camera, const struct policy_image *image)
+{
+    const struct brain_state *b = self;
+
+    return policy_see(b->policy, camera, image);
+}
+
+static uint32_t reused(void *self)
+{
+    const struct brain_state *b = self;
+
+    return policy_reused(b->policy);
+}
+
 static const char *why(void *self)
 {
     struct brain_state *b = self;
@@ -144,6 +158,10 @@ ns_t brain_due_ns(const struct world *w)
 static void begin(struct world *w, struct brain_state *b)
 {
     b->poll_ns = w->now + POLL_NS;
+    while (infer_look(b->infer, w->now)) { // in no time
+        infer_see(b->infer, w->now);
+        infer_saw(b->infer, w->now);
+    }
     if (!infer_due(b->infer, w->now) || infer_observe(b->infer) != 0)
         return;
     (void)infer_think(b->infer, w->now);
@@ -294,12 +312,16 @@ int brain_new(struct world *w)
         rc = load_act(&w->cfg, b->dir, &b->policy);
     b->info.n_cameras = b->policy ? WORLD_CAMERAS : w->cfg.loop.n_cameras;
     describe(&w->cfg, &b->info, &b->binding);
-    b->seat = (struct infer_seat){.brain = {script, why, b},
+    b->seat = (struct infer_seat){.brain = {.infer = script, .why = why, .self = b},
                                   .info = &b->info,
                                   .binding = &b->binding,
                                   .step_ns = w->cfg.loop.chunks.step_ns,
                                   .every_rows = w->cfg.every_rows,
                                   .horizon_rows = w->cfg.loop.chunks.rows};
+    if (b->policy) {
+        b->seat.brain.see = see;
+        b->seat.brain.reused = reused;
+    }
     rc = rc ? rc : infer_seat_init(&b->seat);
     return rc ? rc : infer_new(&b->infer, &c, &b->seat, w->camera, &w->board);
 }
