@@ -182,8 +182,8 @@ static void multiply_phases(const struct block *b, int point, int panel, float *
 {
     int m = b->j->w->m, n = winograd_columns(m), y = point / (n + 1), x = point % (n + 1);
 
-    for (int inner_y = 0; inner_y <= (y < m); inner_y++)
-        for (int inner_x = 0; inner_x <= (x < n); inner_x++) {
+    for (int inner_y = 0; inner_y <= (y < m ? 1 : 0); inner_y++)
+        for (int inner_x = 0; inner_x <= (x < n ? 1 : 0); inner_x++) {
             int v_y = inner_y ? m + 1 + y : y, v_x = inner_x ? n + 1 + x : x;
             int u_y = inner_y ? 0 : 1 + y, u_x = inner_x ? 0 : 1 + x;
             multiply_pair(b, v_y * (2 * n + 1) + v_x, u_y * (n + 2) + u_x, panel, q,
