@@ -2,18 +2,11 @@
 // 64 columns, at which its own packing costs 10 %. For machines that it knows kernels for and we do
 // not (kernels.c). Holds OpenBLAS's lock around its table of buffers for some 50 ns per product.
 #include <cblas.h>
-#include <string.h>
 
 #include "policy/kernels/gemm_priv.h"
 #include "policy/kernels/vec.h"
 
 #define MR 8 // nothing but how finely work is shared out
-
-// Rows that overlap, as those under a 7x7 kernel, 6 floats apart, are copied: OpenBLAS wants them
-// apart, and in pieces of 6 there is more to call than to multiply.
-#define PIECE_MIN 32
-#define COPY_ROWS 32
-#define COPY_MOST 256 // deep
 
 // OpenBLAS's kernels for AVX leave the upper halves of registers in use, and the SSE code of all
 // the others then waits for them: it took 2.4 times as long.
@@ -35,7 +28,7 @@ static void product(const float *x, size_t row, int rows, int depth, const float
                 apart, b, GEMM_MAX_NR, add ? 1.0f : 0.0f, y, (int)y_stride);
 }
 
-// A run at a time; of rows that overlap, as much as lies between two of them.
+// A run at a time; of rows that overlap (OpenBLAS wants them apart), as much as lies between two.
 static void products(const struct gemm_rows *x, int rows, const float *b, int columns,
                      float *y, size_t y_stride, bool add)
 {
@@ -48,24 +41,6 @@ static void products(const struct gemm_rows *x, int rows, const float *b, int co
                     y_stride, add);
             b += (size_t)n * GEMM_MAX_NR;
         }
-}
-
-static void copied(const struct gemm_rows *x, int rows, const float *b, int columns,
-                   float *y, size_t y_stride, bool add)
-{
-    float tile[COPY_ROWS * COPY_MOST];
-    int depth = x->runs * x->length;
-
-    for (int r = 0, n; r < rows; r += n) {
-        n = rows - r < COPY_ROWS ? rows - r : COPY_ROWS;
-        for (int i = 0; i < n; i++)
-            for (int s = 0; s < x->runs; s++)
-                memcpy(tile + i * depth + s * x->length,
-                       x->x + (size_t)(r + i) * x->row + (size_t)s * x->run,
-                       (size_t)x->length * sizeof *tile);
-        product(tile, (size_t)depth, n, depth, b, columns, y + (size_t)r * y_stride,
-                y_stride, add);
-    }
 }
 
 // One row: what is added to the sums, then f. Lanes of 4, then what is left.
@@ -91,12 +66,7 @@ static void finish_row(const struct gemm_finish *f, const float *table, int colu
 static void all_rows(const struct gemm_rows *x, int rows, const float *panel, int columns,
                      float *y, size_t y_stride, const struct gemm_finish *f)
 {
-    bool overlap = rows > 1 && x->row < (size_t)x->length && x->row < PIECE_MIN;
-
-    if (overlap && x->runs * x->length <= COPY_MOST)
-        copied(x, rows, panel, columns, y, y_stride, f->accumulate);
-    else
-        products(x, rows, panel, columns, y, y_stride, f->accumulate);
+    products(x, rows, panel, columns, y, y_stride, f->accumulate);
     zero_upper();
     if (!f->bias && !f->table && f->f == ACTIVATION_NONE)
         return;

@@ -17,7 +17,7 @@
 #define BLOCK (8 * MR)
 
 // From so deep a last part on what it is added to and goes to is worth asking for before. Shallower
-// products are those of the stem (147) and of Winograd (64), whose results stay in the cache.
+// products are those of Winograd (64), whose results stay in the cache.
 #define FAR_DEPTH 192
 
 #ifndef OWN_SPAN

@@ -8,12 +8,12 @@
 typedef double lanes[LANES];
 
 // Stride 2: the one tap of the values between; the outer ones' two at 0, 1, (-1,) infinity.
-static const double halving_rows[5][3] = {
+static const double halving_rows[5][WINOGRAD_TAPS] = {
     {0, 1, 0}, {1, 0, 0}, {1, 0, 1}, {1, 0, -1}, {0, 0, 1}};
-static const double halving_columns[4][3] = {{0, 1, 0}, {1, 0, 0}, {1, 0, 1}, {0, 0, 1}};
+static const double halving_columns[4][WINOGRAD_TAPS] = {
+    {0, 1, 0}, {1, 0, 0}, {1, 0, 1}, {0, 0, 1}};
 
-// G (winograd_priv.h) of stride 1; the finite points are m + 1.
-static void matrix_g(int m, double g[WINOGRAD_MAX_N][3])
+void winograd_matrix_g(int m, int taps, double g[WINOGRAD_MAX_N][WINOGRAD_TAPS])
 {
     static const double points[3][WINOGRAD_MAX_N - 1] = {
         {0, 1, -1},
@@ -27,17 +27,17 @@ static void matrix_g(int m, double g[WINOGRAD_MAX_N][3])
         for (int k = 0; k <= m; k++)
             norm *= k == j ? 1 : p[j] - p[k];
         g[j][0] = 1 / norm;
-        g[j][1] = p[j] / norm;
-        g[j][2] = p[j] * p[j] / norm;
+        for (int k = 1; k < taps; k++)
+            g[j][k] = g[j][k - 1] * p[j];
     }
-    g[m + 1][0] = g[m + 1][1] = 0;
-    g[m + 1][2] = 1;
+    for (int k = 0; k < taps; k++)
+        g[m + 1][k] = k == taps - 1;
 }
 
 // G of columns and of rows, which differ with stride 2 only.
 struct matrices {
     int n, columns;
-    double g[WINOGRAD_MAX_N][3], h[WINOGRAD_MAX_N][3];
+    double g[WINOGRAD_MAX_N][WINOGRAD_TAPS], h[WINOGRAD_MAX_N][WINOGRAD_TAPS];
 };
 
 static void matrices_of(int m, struct matrices *to)
@@ -48,7 +48,7 @@ static void matrices_of(int m, struct matrices *to)
         memcpy(to->g, halving_rows, sizeof halving_rows);
         memcpy(to->h, halving_columns, sizeof halving_columns);
     } else {
-        matrix_g(m, to->g);
+        winograd_matrix_g(m, 3, to->g);
         memcpy(to->h, to->g, sizeof to->g);
     }
 }

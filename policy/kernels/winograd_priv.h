@@ -27,12 +27,17 @@
 #include "policy/kernels/winograd.h"
 
 #define WINOGRAD_MAX_N 8 // m + 2; 7 with stride 2
+#define WINOGRAD_TAPS  4 // at most; of the stem
 
 #define WINOGRAD_4_A (5.0 / 8)   // sqrt(1/2) = 0.707
 #define WINOGRAD_4_B (23.0 / 16) // sqrt(2) = 1.414
 #define WINOGRAD_6_A 0.5
 #define WINOGRAD_6_B 1.0
 #define WINOGRAD_6_C 2.0
+
+// plain. G of stride 1 with the points of F(m x m), m + 1 finite ones: for 3 taps, or for the stem's 4,
+// whose tile has a pixel less.
+void winograd_matrix_g(int m, int taps, double g[WINOGRAD_MAX_N][WINOGRAD_TAPS]);
 
 // Code of one instruction set must not end up where another calls it: nothing but static.
 // Loops over a tile have to be gone before registers are given out.

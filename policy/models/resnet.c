@@ -54,7 +54,7 @@ static void shape_block(struct resnet_block *block, const struct plan_row *plan,
 static void shape(struct resnet *r, int depth, bool dilation)
 {
     const struct plan_row *plan = find_plan(depth);
-    *r = (struct resnet){.depth = depth, .stem = {.out = 64, .kernel = gemm_kernel()}};
+    *r = (struct resnet){.depth = depth, .stem = {.out = 64, .kernel = stem_kernel()}};
     int in = r->stem.out;
     for (int layer = 0; plan && layer < 4; layer++) {
         bool keep = layer == 3 && dilation;

@@ -154,7 +154,7 @@ static void run_stem(void *arg)
 static void bench_stem(struct pool *pool, enum cpu_isa isa, double seconds, int height,
                        int width)
 {
-    struct stem_arg a = {.pool = pool, .s = {.out = 64, .kernel = gemm_kernel_of(isa)}};
+    struct stem_arg a = {.pool = pool, .s = {.out = 64, .kernel = stem_kernel_of(isa)}};
     size_t pixels = (size_t)(height * width);
     float *values = bench_values(3 * 256 + 64 * 148), *weight, *to;
     uint8_t *rgb = calloc(pixels, 3);

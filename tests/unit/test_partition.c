@@ -25,7 +25,7 @@
 #include "policy/kernels/conv.h"
 #include "policy/kernels/layer_norm.h"
 #include "policy/kernels/linear.h"
-#include "policy/kernels/stem.h"
+#include "policy/kernels/stem_priv.h"
 #include "policy/kernels/winograd.h"
 #include "policy/policy.h"
 #include "tests/unit/act_fixture.h"
@@ -121,6 +121,29 @@ const struct winograd_transforms *__wrap_winograd_transforms_of(enum cpu_isa isa
     static struct winograd_transforms t;
     t = (struct winograd_transforms){isa, count_input, count_output};
     return &t;
+}
+
+static struct stem_kernel stem_counter;
+
+static void count_stem(const struct stem_piece *piece)
+{
+    add((STEM_DEPTH + VALUE_WORK) * STEM_POINTS * piece->tiles * piece->s->out);
+}
+
+static void count_pool(const struct stem_row *row, float *begin, float *go_on)
+{
+    (void)begin, (void)go_on;
+    add(COPY_WORK * row->width * row->channels);
+}
+
+const struct stem_kernel *__wrap_stem_kernel(void);
+const struct stem_kernel *__real_stem_kernel(void);
+const struct stem_kernel *__wrap_stem_kernel(void)
+{
+    stem_counter = *__real_stem_kernel();
+    stem_counter.convolve = count_stem;
+    stem_counter.pool = count_pool;
+    return &stem_counter;
 }
 
 // ---- who does what ------------------------------------------------------------------------------

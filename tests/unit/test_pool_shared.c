@@ -158,7 +158,7 @@ static void run_norm(struct pool *p, float *y)
 
 static void run_stem(struct pool *p, float *y)
 {
-    struct stem k = {.out = 64, .kernel = gemm_kernel(), .bias = b};
+    struct stem k = {.out = 64, .kernel = stem_kernel(), .bias = b};
     const struct stem_image image = {.height = 41, .width = 43, .planes = d};
     int height, width;
     stem_extent(41, 43, &height, &width);
