@@ -78,7 +78,8 @@ void profile_add_stem(struct profile *p, const struct stem *s, int height, int w
     int rows = (height + 1) / 2 * ((width + 1) / 2), depth = 3 * STEM_SIZE * STEM_SIZE;
     struct profile_step step = step_of("stem", "winograd 3x3", rows, depth, s->out);
 
-    name_kernel(&step, cpu_isa_name(s->kernel->isa), s->kernel->tiles, s->kernel->channels);
+    name_kernel(&step, cpu_isa_name(s->kernel->isa), s->kernel->tiles,
+                s->kernel->channels);
     step.weight_bytes = (double)(stem_weight_floats(s) * sizeof(float));
     add(p, &step);
 }

@@ -82,42 +82,49 @@ static products_fn *const products[TILES / 2] = {
 
 // ---- output transform -------------------------------------------------------------------------
 
-// A^T q: six values to three.
-SIMD_INLINE void line(const vf *q, vf *y)
+struct six {
+    vf v[STEM_SIDE];
+};
+struct three {
+    vf v[STEM_TILE];
+};
+
+// A^T q
+SIMD_INLINE struct three line(const struct six q)
 {
     const float a = (float)WINOGRAD_4_A, b = (float)WINOGRAD_4_B, aa = a * a, bb = b * b;
-    vf even_a = q[1] + q[2], odd_a = q[1] - q[2];
-    vf even_b = q[3] + q[4], odd_b = q[3] - q[4];
+    vf even_a = q.v[1] + q.v[2], odd_a = q.v[1] - q.v[2];
+    vf even_b = q.v[3] + q.v[4], odd_b = q.v[3] - q.v[4];
 
-    y[0] = q[0] + (even_a + even_b);
-    y[1] = simd_fma(simd_splat(a), odd_a, simd_splat(b) * odd_b);
-    y[2] = simd_fma(simd_splat(aa), even_a, simd_fma(simd_splat(bb), even_b, q[5]));
+    return (struct three){
+        {q.v[0] + (even_a + even_b),
+         simd_fma(simd_splat(a), odd_a, simd_splat(b) * odd_b),
+         simd_fma(simd_splat(aa), even_a, simd_fma(simd_splat(bb), even_b, q.v[5]))}};
 }
 
 // One vector of one tile: q (STEM_POINTS, TILES * CHANNELS) to y (STEM_TILE, STEM_TILE).
 SIMD_INLINE void output(const float *q, vf bias, float *y, size_t y_row, size_t y_pixel)
 {
-    vf t[STEM_TILE][STEM_SIDE];
+    struct six t[STEM_TILE];
 
     UNROLL
     for (int x = 0; x < STEM_SIDE; x++) {
-        vf column[STEM_SIDE], to[STEM_TILE];
+        struct six column;
         UNROLL
         for (int i = 0; i < STEM_SIDE; i++)
-            column[i] = simd_load(q + (i * STEM_SIDE + x) * TILES * CHANNELS);
-        line(column, to);
+            column.v[i] = simd_load(q + (i * STEM_SIDE + x) * TILES * CHANNELS);
+        struct three to = line(column);
         UNROLL
         for (int i = 0; i < STEM_TILE; i++)
-            t[i][x] = to[i];
+            t[i].v[x] = to.v[i];
     }
     UNROLL
     for (int i = 0; i < STEM_TILE; i++) {
-        vf to[STEM_TILE];
-        line(t[i], to);
+        struct three to = line(t[i]);
         UNROLL
         for (int x = 0; x < STEM_TILE; x++)
             simd_store(y + (size_t)i * y_row + (size_t)x * y_pixel,
-                       simd_max((vf){0}, to[x] + bias)); // a NaN stays
+                       simd_max((vf){0}, to.v[x] + bias)); // a NaN stays
     }
 }
 
