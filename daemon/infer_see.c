@@ -18,6 +18,10 @@
 // one backbone, is made up for by the work that is done. The frames' numbers decide what need not be
 // computed again: whatever was seen and is not used costs its time and nothing else.
 //
+// A camera may leave out the frame that belongs to the anchor. If it brings the one after that, more
+// than max_skew later, while the worker sees, the look is given up for the newest frames: held on to,
+// it would end in a set too far apart and one inference less.
+//
 // After a set that could not be used (too far apart, no joints) nothing is seen early until one
 // could: who starves would burn a core on frames that nobody uses.
 #include <string.h>
@@ -89,16 +93,44 @@ static bool begin(struct infer *w, ns_t capture_ns)
     return true;
 }
 
+// Has camera c brought a frame for the look?
+static bool caught(struct infer *w, int c)
+{
+    return infer_came(w, c, w->look.anchor_ns) && infer_frame(w, c) == 0;
+}
+
+// A camera that left out the frame of the anchor is caught with one that belongs to a later set.
+static bool too_late(const struct infer *w, int c)
+{
+    return w->capture_ns[c] - w->look.anchor_ns > w->cfg.max_skew_ns;
+}
+
 // Another frame that has come.
 static bool next(struct infer *w)
 {
     const struct infer_seat *seat = w->seat;
     for (int i = 0; i < seat->info->n_cameras; i++) {
         int c = seat->binding->camera_of[i];
-        if (w->look.held[c] || !infer_came(w, c, w->look.anchor_ns) || infer_frame(w, c))
+        if (w->look.held[c] || !caught(w, c) || too_late(w, c))
             continue;
         hold(w, i, c);
         return true;
+    }
+    return false;
+}
+
+// No set can be made of the look any more, but one of a newer frame of the primary camera.
+static bool overtaken(struct infer *w)
+{
+    const struct infer_seat *seat = w->seat;
+    if (!w->look.on ||
+        atomic_load(&w->board->camera[seat->binding->primary].capture_ns) <=
+            w->look.anchor_ns)
+        return false;
+    for (int i = 0; i < seat->info->n_cameras; i++) {
+        int c = seat->binding->camera_of[i];
+        if (!w->look.held[c] && caught(w, c) && too_late(w, c))
+            return true;
     }
     return false;
 }
@@ -113,6 +145,11 @@ bool infer_look(struct infer *w, ns_t now_ns)
     if (!infer_triggered(w, &a)) {
         infer_look_away(w); // it is not due any more
         return false;
+    }
+    if (overtaken(w)) {
+        infer_look_away(w);
+        if (!infer_triggered(w, &a)) // by the newest frame, now
+            return false;
     }
     if (infer_complete(w, &a, now_ns))
         return false;

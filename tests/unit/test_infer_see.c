@@ -214,6 +214,78 @@ static void the_wait_is_over(void **state)
     expect_seen(r, WRIST, 0, 0, 2);
 }
 
+// A camera leaves out two frames while a slow network sees that of the anchor: what it brings next is
+// too far from it. That costs what was seen, and no inference.
+static void a_camera_leaves_out_its_frame(void **state)
+{
+    struct rig *r = *state;
+
+    begin(r, TRIGGER_CONTINUOUS);
+    joints_at(r, T0, 1);
+    frame(r, FRONT, 10, T0);
+    assert_true(infer_look(r->infer, T0));
+    infer_see(r->infer, T0);
+    for (int i = 1; i <= 3; i++) {
+        joints_at(r, T0 + i * PERIOD, 1 + i);
+        frame(r, FRONT, (uint8_t)(10 + i), T0 + i * PERIOD);
+        if (i > 1)
+            frame(r, WRIST, (uint8_t)(20 + i), T0 + i * PERIOD + 12 * MS);
+    }
+    infer_saw(r->infer, T0 + 150 * MS);
+    assert_int_equal(look_at(r, T0 + 150 * MS), 0); // the newest set is complete
+    assert_true(infer_at(r, T0 + 150 * MS));
+    assert_true(r->script.grey[AT_FRONT] == 13 && r->script.grey[AT_WRIST] == 23);
+    assert_true(r->script.state[0] == 4 && r->chunk->anchor_ns == T0 + 3 * PERIOD);
+    assert_int_equal(infer_counts(r->infer)->skew, 0);
+    expect_seen(r, FRONT, 0, 0, 1);
+}
+
+// Neither is it seen while there is nothing newer to go on with; then a look begins anew.
+static void a_late_frame_is_not_seen(void **state)
+{
+    struct rig *r = *state;
+    const ns_t late = T0 + SKEW + 1;
+
+    r->info.n_cameras = 3;
+    for (int c = 0; c < CAMERAS; c++)
+        r->cfg.camera_period_ns[c] = 200 * MS;
+    begin(r, TRIGGER_CONTINUOUS);
+    joints_at(r, T0, 0);
+    frame(r, FRONT, 10, T0);
+    assert_int_equal(look_at(r, T0), 1);
+    frame(r, WRIST, 20, late);
+    assert_int_equal(look_at(r, late), 0);
+    assert_int_equal(r->script.last, AT_FRONT);
+    frame(r, FRONT, 11, late + MS);
+    assert_int_equal(look_at(r, late + MS), 2);
+    assert_int_equal(r->script.last, AT_WRIST);
+    frame(r, LEFT, 30, late + 2 * MS);
+    joints_at(r, late + 2 * MS, 0);
+    assert_int_equal(look_at(r, late + 2 * MS), 0);
+    assert_true(infer_at(r, late + 2 * MS));
+    assert_int_equal(r->chunk->anchor_ns, late + MS);
+    expect_seen(r, FRONT, 1, 0, 0);
+    expect_seen(r, WRIST, 1, 0, 0);
+}
+
+// As far apart as may be, it is of the set.
+static void a_frame_as_late_as_may_be(void **state)
+{
+    struct rig *r = *state;
+
+    begin(r, TRIGGER_CONTINUOUS);
+    joints_at(r, T0, 0);
+    frame(r, FRONT, 10, T0);
+    assert_true(infer_look(r->infer, T0));
+    infer_see(r->infer, T0);
+    frame(r, WRIST, 20, T0 + SKEW);
+    frame(r, FRONT, 11, T0 + 2 * PERIOD);
+    infer_saw(r->infer, T0 + 100 * MS);
+    assert_int_equal(look_at(r, T0 + 100 * MS), 0);
+    assert_true(infer_at(r, T0 + 100 * MS));
+    assert_true(r->chunk->anchor_ns == T0 && r->script.grey[AT_WRIST] == 20);
+}
+
 // A slow camera's newest frame serves several inferences.
 static void an_unchanged_frame_is_kept(void **state)
 {
@@ -530,6 +602,9 @@ int main(void)
         WITH(the_anchor_is_held),
         WITH(the_joints_of_the_anchor),
         WITH(the_wait_is_over),
+        WITH(a_camera_leaves_out_its_frame),
+        WITH(a_late_frame_is_not_seen),
+        WITH(a_frame_as_late_as_may_be),
         WITH(an_unchanged_frame_is_kept),
         WITH(the_loop_wants_none_any_more),
         WITH(another_takes_the_seat),
