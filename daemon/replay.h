@@ -87,12 +87,14 @@ struct replay_robot {
         int width, height; // camera_expect; 0 = any
     } camera[POLICY_MAX_CAMERAS];
     int rows; // of a chunk, at most
-    // Of what think makes, where that is not what was recorded; 0 = it is.
+    // Where think makes other rows than were recorded: how many at most, and how far apart (0 = as
+    // recorded); 0 = it does not.
     int think_rows;
     ns_t think_step_ns;
     // Makes one chunk anew: image (by config camera, NULL where frame_ns is 0), joints of the
-    // sample. row (rows, joints) is to fill. 0, -ENOENT: take it as recorded, -errno with err. NULL:
-    // all are taken as recorded.
+    // sample. row (rows, joints) is to fill, rows being the request's, or think_rows if that is more.
+    // How many it made, -ENOENT: take it as recorded, -errno with err. NULL: all are taken as
+    // recorded.
     void *arg;
     int (*think)(void *arg, const struct tape_chunk *request,
                  const struct policy_image *image, const struct joint_sample *joints,

@@ -60,7 +60,7 @@ static int look(struct replay *r, const struct tape_chunk *c, struct pictures *p
     return rc;
 }
 
-// Rows anew. 0, -ENOENT: take them as recorded, or -errno.
+// Rows anew: how many, -ENOENT: take them as recorded, or -errno.
 static int think(struct replay *r, const struct tape_chunk *c, float *row)
 {
     const struct joint_sample *joints;
@@ -116,15 +116,16 @@ static void write_out(struct replay *r, const struct mcap_message *m,
     free(bytes);
 }
 
-// A policy in place of the recorded one has its own rows and rate.
-static void take_over(struct replay *r, float **row, float **anew)
+// A policy in place of the recorded one has its own rows and rate, a longer horizon more rows.
+static void take_over(struct replay *r, int made, float **row, float **anew)
 {
     struct replay_rows *rows = &r->rows;
     float *before = *row;
 
     r->out->chunks++;
-    rows->c.rows = r->robot->think_rows;
-    rows->c.step_ns = r->robot->think_step_ns;
+    rows->c.rows = made;
+    if (r->robot->think_step_ns > 0)
+        rows->c.step_ns = r->robot->think_step_ns;
     *row = *anew;
     *anew = before;
 }
@@ -133,11 +134,11 @@ static bool use(struct replay *r, const struct tape_chunk *c, float **row, float
 {
     int rc = think(r, c, *anew);
 
-    if (rc == 0 && r->robot->think_rows > 0) {
-        take_over(r, row, anew);
+    if (rc > 0 && r->robot->think_rows > 0) {
+        take_over(r, rc, row, anew);
         return true;
     }
-    if (rc == 0) {
+    if (rc > 0) {
         judge(r, c, *row, *anew);
         if (r->tolerance_rad <= 0 || !r->judging)
             memcpy(*row, *anew, row_bytes(c));

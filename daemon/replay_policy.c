@@ -214,7 +214,23 @@ static int infer(struct fitted *f, const struct policy_image *image,
         return rc;
     }
     binding_actions(&f->binding, f->seat.actions, rows, row);
-    return 0;
+    return rows;
+}
+
+// A chunk was recorded with the rows that were computed then, no more than its horizon; here all are
+// computed, of which the first have the same bits. Another configuration may look at more of them.
+static int rows_of(const struct replay_known *k, const struct fitted *f,
+                   const struct tape_chunk *request)
+{
+    int wanted = f->seat.horizon_rows;
+
+    if (k->instead)
+        return f->seat.rows;
+    if (!k->opt->config_file)
+        return request->rows;
+    wanted = wanted < f->seat.rows ? wanted : f->seat.rows;
+    wanted = wanted < k->robot.think_rows ? wanted : k->robot.think_rows;
+    return wanted > request->rows ? wanted : request->rows;
 }
 
 int replay_think(void *arg, const struct tape_chunk *request,
@@ -231,9 +247,7 @@ int replay_think(void *arg, const struct tape_chunk *request,
         f = of_generation(k, request->generation, &rc, err);
     if (!f)
         return go_without(k, request->generation, rc, err);
-    // A recorded chunk has as many rows as were computed then; here it is always all of them, of
-    // which the first have the same bits.
     if (!k->instead && request->rows > f->seat.rows)
         return -ENOENT;
-    return infer(f, image, joints, k->instead ? f->seat.rows : request->rows, row, err);
+    return infer(f, image, joints, rows_of(k, f, request), row, err);
 }

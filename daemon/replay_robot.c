@@ -227,6 +227,9 @@ static int configure(struct replay_known *k, struct config_error *err)
     if (rc == 0)
         k->robot.rows =
             (int)fmax(info->chunk_size, fmin(number(k->book, "rows", 0), 1e6));
+    if (rc == 0 && k->opt->config_file && !k->instead)
+        k->robot.think_rows =
+            k->robot.rows; // its horizon may be longer than was computed
     free(side);
     free(info);
     return rc;

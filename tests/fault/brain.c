@@ -386,11 +386,12 @@ int brain_again_think(void *again, const struct tape_chunk *request,
 
     binding_state(&b->binding, joints->pos, b->seat.state);
     rc = policy_infer(b->policy, &obs, b->seat.actions, NULL);
-    if (rc != 0)
+    if (rc != 0) {
         snprintf(err->text, sizeof err->text, "%s", policy_last_error(b->policy));
-    else
-        binding_actions(&b->binding, b->seat.actions, request->rows, row);
-    return rc;
+        return rc;
+    }
+    binding_actions(&b->binding, b->seat.actions, request->rows, row);
+    return request->rows;
 }
 
 const struct infer_counts *world_infer_counts(const struct world *w)

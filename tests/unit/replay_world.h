@@ -250,7 +250,7 @@ static inline int rw_think(void *arg, const struct tape_chunk *request,
     if (!image[0].rgb)
         return -2; // -ENOENT
     rw_rows(image, joints, row);
-    return 0;
+    return RW_ROWS;
 }
 
 static inline struct replay_robot rw_robot(void)

@@ -292,6 +292,66 @@ static void what_if_begins_where_the_log_does(void **state)
     rw_log_free(&late);
 }
 
+// ---- how many rows ---------------------------------------------------------------------------
+
+#define CHUNK 12 // rows of the policy
+
+// A policy that is loaded already: all rows of a chunk, of which row k says k.
+static int think_all(void *self, const struct policy_observation *obs, float *actions)
+{
+    (void)self;
+    (void)obs;
+    for (int k = 0; k < CHUNK; k++)
+        actions[k] = (float)k;
+    return 0;
+}
+
+// Of a request for so many rows, a horizon of so many in the configuration asked for.
+static int rows_made(int requested, int horizon, bool another_configuration)
+{
+    const struct replay_options opt = {.config_file = another_configuration ? "x" : NULL};
+    const struct policy_info info = {.chunk_size = CHUNK, .action_dim = 1};
+    const struct tape_chunk request = {.generation = 3, .rows = requested, .joints = 1};
+    const struct joint_sample joints = {.n = 1};
+    float state[1], actions[CHUNK], row[CHUNK + 1];
+    struct fitted f = {.info = &info,
+                       .generation = 3,
+                       .binding = {.n = 1, .scale = {1}},
+                       .seat = {.brain = {.infer = think_all},
+                                .horizon_rows = horizon,
+                                .rows = CHUNK,
+                                .state = state,
+                                .actions = actions}};
+    struct replay_known *k = calloc(1, sizeof *k);
+    struct config_error err;
+    int made;
+
+    assert_non_null(k);
+    k->opt = &opt;
+    k->fitted[0] = &f;
+    k->robot.think_rows = another_configuration ? CHUNK : 0;
+    for (int i = 0; i <= CHUNK; i++)
+        row[i] = -1;
+    made = replay_think(k, &request, NULL, &joints, row, &err);
+    for (int i = 0; i <= CHUNK; i++)
+        assert_true(row[i] == (i < made ? (float)i : -1.0f));
+    free(k);
+    return made;
+}
+
+// As many as were recorded; for another configuration as many as it looks at, if those are more.
+static void a_longer_horizon_has_its_rows(void **state)
+{
+    (void)state;
+    assert_int_equal(rows_made(5, 5, false), 5);
+    assert_int_equal(rows_made(5, CHUNK, false), 5);
+    assert_int_equal(rows_made(5, 9, true), 9);
+    assert_int_equal(rows_made(5, CHUNK, true), CHUNK);
+    assert_int_equal(rows_made(5, 3, true), 5);
+    assert_int_equal(rows_made(CHUNK, 5, true), CHUNK);
+    assert_int_equal(rows_made(CHUNK + 1, 5, true), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +364,7 @@ int main(void)
         cmocka_unit_test(what_if_wants_the_same_robot),
         cmocka_unit_test(what_if_moves_within_other_limits),
         cmocka_unit_test(what_if_begins_where_the_log_does),
+        cmocka_unit_test(a_longer_horizon_has_its_rows),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
