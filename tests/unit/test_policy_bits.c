@@ -1,6 +1,7 @@
 // The same observation gives the same bits, run after run, whatever was inferred before: without a
-// camera 1000 times with each of 1, 2 and 4 threads, with one 100, 1000 and 200 times, and by each
-// instruction set 20 times with 2 and 4. Replays compare chunks byte by byte and rest on it.
+// camera 1000 times with each of 1, 2 and 4 threads, with one 100, 1000 and 200 times, by each
+// instruction set 20 times with 2 and 4, and in bf16 and int8, with and without products of bytes, a
+// few times each. Replays compare chunks byte by byte and rest on it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,9 +44,9 @@ static void infer(struct policy *p, struct scene *s, int o, float *actions)
     assert_int_equal(policy_infer(p, &obs, actions, NULL), 0);
 }
 
-static struct policy *load(const char *dir, int threads)
+static struct policy *load(const char *dir, int threads, enum precision precision)
 {
-    struct policy_options opt = {.threads = threads};
+    struct policy_options opt = {.threads = threads, .precision = precision};
     struct policy_error err;
     struct policy *p;
 
@@ -55,11 +56,11 @@ static struct policy *load(const char *dir, int threads)
 }
 
 // Of one policy beside those of another one, the observations in any order.
-static void check_runs(const char *dir, int threads, int runs)
+static void check_runs(const char *dir, int threads, enum precision precision, int runs)
 {
     static struct scene s;
     float first[OBSERVATIONS][512], again[512];
-    struct policy *p = load(dir, threads);
+    struct policy *p = load(dir, threads, precision);
     const struct policy_info *info = policy_describe(p);
     size_t bytes = (size_t)(info->chunk_size * info->action_dim) * sizeof(float);
 
@@ -69,19 +70,21 @@ static void check_runs(const char *dir, int threads, int runs)
         infer(p, &s, o, first[o]);
     assert_memory_not_equal(first[0], first[1], bytes);
     policy_free(p);
-    p = load(dir, threads);
+    p = load(dir, threads, precision);
     for (int i = 0; i < runs; i++) {
         int o = (int)(act_fixture_mix((uint64_t)i) % OBSERVATIONS);
         memset(again, 0xff, sizeof again);
         infer(p, &s, o, again);
         if (memcmp(again, first[o], bytes) != 0)
-            fail_msg("%d threads, run %d: observation %d gave other bits than at first",
-                     threads, i, o);
+            fail_msg("%s, %s, %d threads, run %d: observation %d gave other bits than at "
+                     "first",
+                     info->kernels, precision_name(precision), threads, i, o);
     }
     policy_free(p);
 }
 
-static void with_fixture(const struct act_fixture *f, const int runs[3])
+static void with_fixture(const struct act_fixture *f, enum precision precision,
+                         const int runs[3])
 {
     char dir[256];
 
@@ -89,7 +92,7 @@ static void with_fixture(const struct act_fixture *f, const int runs[3])
     assert_int_equal(act_fixture_write(dir, f), 0);
     for (int k = 0; k < 3; k++)
         if (runs[k])
-            check_runs(dir, 1 << k, runs[k]);
+            check_runs(dir, 1 << k, precision, runs[k]);
     act_fixture_remove(dir);
 }
 
@@ -100,7 +103,7 @@ static void test_with_a_camera(void **unused)
     (void)unused;
     struct act_fixture f = act_fixture_tiny();
     f.n_encoder_layers = 2;
-    with_fixture(&f, (const int[]){100, 1000, 200});
+    with_fixture(&f, PRECISION_FLOAT32, (const int[]){100, 1000, 200});
 }
 
 static void test_transformer(void **unused)
@@ -112,7 +115,7 @@ static void test_transformer(void **unused)
     f.dim_model = 64;
     f.dim_feedforward = 200;
     f.chunk_size = 20;
-    with_fixture(&f, (const int[]){1000, 1000, 1000});
+    with_fixture(&f, PRECISION_FLOAT32, (const int[]){1000, 1000, 1000});
 }
 
 // Odd sizes, and Winograd, direct and gathered convolutions in turn.
@@ -126,8 +129,33 @@ static void test_every_instruction_set(void **unused)
     f.gelu = f.pre_norm = true;
     for (int isa = 0; isa < CPU_ISAS; isa++)
         if (cpu_choose((enum cpu_isa)isa) == 0)
-            with_fixture(&f, (const int[]){0, 20, 20});
+            with_fixture(&f, PRECISION_FLOAT32, (const int[]){0, 20, 20});
     assert_int_equal(cpu_choose(cpu_best()), 0);
+}
+
+// Without a camera by each instruction set; weights of a backbone in 16 bits by the best.
+static void test_other_precisions(void **unused)
+{
+    struct act_fixture f = act_fixture_tiny(), seeing = f;
+    (void)unused;
+    f.n_cameras = 0;
+    f.env_dim = 5;
+    f.dim_model = 72;
+    f.n_heads = 3;
+    f.dim_feedforward = 200;
+    f.chunk_size = 20;
+    f.n_encoder_layers = 2; // all but the first in 8 bits
+    for (int isa = 0; isa < CPU_ISAS; isa++)
+        for (int i = 0; cpu_choose((enum cpu_isa)isa) == 0 && i < 3; i++) {
+            bool vnni = i == 2;
+            cpu_use_vnni(vnni);
+            if (!vnni || cpu_runs_vnni((enum cpu_isa)isa))
+                with_fixture(&f, i == 0 ? PRECISION_BF16 : PRECISION_INT8,
+                             (const int[]){0, 20, 10});
+        }
+    cpu_use_vnni(true);
+    assert_int_equal(cpu_choose(cpu_best()), 0);
+    with_fixture(&seeing, PRECISION_BF16, (const int[]){0, 20, 0});
 }
 
 int main(void)
@@ -136,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_with_a_camera),
         cmocka_unit_test(test_transformer),
         cmocka_unit_test(test_every_instruction_set),
+        cmocka_unit_test(test_other_precisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@
 
 #define RUNS 150
 
+static enum precision precision = PRECISION_FLOAT32;
+
 // How the process ended; above 0: the number of the first system call that was not let through.
 enum { FINE = 0, NO_FILTER = -1, WRONG = -2, UNLOADED = -3, IN_POOL = -4, FAULTS = -5 };
 
@@ -141,7 +143,7 @@ static int be_watched(struct policy *p, int threads, void (*also)(void))
 
 static int verdict_of(const struct act_fixture *f, int threads, void (*also)(void))
 {
-    struct policy_options opt = {.threads = threads};
+    struct policy_options opt = {.threads = threads, .precision = precision};
     struct policy_error err = {{0}};
     struct policy *p;
     char dir[256];
@@ -162,7 +164,8 @@ static int verdict_of(const struct act_fixture *f, int threads, void (*also)(voi
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     act_fixture_remove(dir);
-    snprintf(message, sizeof message, "%d threads: %d%s", threads, *verdict,
+    snprintf(message, sizeof message, "%s, %d threads: %d%s", precision_name(precision),
+             threads, *verdict,
              *verdict == IN_POOL && WIFSIGNALED(status) ? ", killed" : "");
     int v = *verdict;
     munmap((void *)(uintptr_t)verdict, 4096);
@@ -215,6 +218,21 @@ static void test_without(void **unused)
         check(&f, threads);
 }
 
+// Whose weights are made floats on the way, in room on a thread's stack, or whose rows become bytes.
+static void test_other_precisions(void **unused)
+{
+    (void)unused;
+    struct act_fixture f = act_fixture_tiny();
+    if (skipped())
+        skip();
+    f.n_encoder_layers = 2;
+    for (int p = PRECISION_FLOAT32 + 1; p < PRECISIONS; p++) {
+        precision = (enum precision)p;
+        check(&f, 2);
+    }
+    precision = PRECISION_FLOAT32;
+}
+
 static void ask(void)
 {
     (void)syscall(SYS_getppid);
@@ -257,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_the_filter),
         cmocka_unit_test(test_with_a_camera),
         cmocka_unit_test(test_without),
+        cmocka_unit_test(test_other_precisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
