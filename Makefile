@@ -151,7 +151,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(BUILD)/libactd.a $(BUILD)/
 
 # It stands between the network and what divides its work.
 $(BUILD)/tests/test_partition: LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,pool_run pool_threads pool_share gemm_kernel \
-	stem_kernel winograd_transforms_of linear_run conv_run stem_run attention_run layer_norm_run map_flatten)
+	gemm_int8_kernel stem_kernel winograd_transforms_of linear_run conv_run stem_run attention_run layer_norm_run map_flatten)
 
 # ---- what people call ----------------------------------------------------------------------
 DEBS := build-essential pkg-config libzmq3-dev libprotobuf-c-dev protobuf-c-compiler \

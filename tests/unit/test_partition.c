@@ -10,7 +10,7 @@
 //
 // By these counts 16 workers are 15.4 times as fast as one with AVX-512 and 15.7 with AVX2, and no
 // step of 1 % of the work is below 14.2; the worst number of workers is 13, which are as good as
-// 11.9. (`test_partition -v` prints each step.)
+// 11.9. In int8 it is as much. (`test_partition -v` prints each step.)
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +37,10 @@
 // each. (With 6 the outcome is the same to a tenth.)
 #define VALUE_WORK 20.0
 #define COPY_WORK  2.0
+// Of a product of bytes, and of a value that becomes one: kernels with and without an instruction for
+// it are 4 and 2 times as fast as those for floats.
+#define BYTE_WORK     0.3
+#define QUANTISE_WORK 4.0
 
 // ---- what is counted ----------------------------------------------------------------------------
 
@@ -98,6 +102,35 @@ const struct gemm_kernel *__wrap_gemm_kernel(void)
     counter = *__real_gemm_kernel();
     counter.panel = count_panel;
     return &counter;
+}
+
+static struct gemm_int8_kernel byte_counter;
+
+static void count_byte_panel(const struct gemm_int8_rows *x, int row0, int rows,
+                             int depth, const int8_t *panel, const float *scale,
+                             const int32_t *sum, int columns, float *y, size_t y_stride,
+                             const struct gemm_finish *finish)
+{
+    (void)x, (void)row0, (void)panel, (void)scale, (void)sum, (void)columns;
+    (void)y, (void)y_stride, (void)finish;
+    add(BYTE_WORK * rows * byte_counter.nr * depth);
+}
+
+static void count_quantise(const float *x, int depth, int x_max, uint8_t *q,
+                           size_t stride, float *scale, int32_t *zero)
+{
+    (void)x, (void)x_max, (void)q, (void)stride, (void)scale, (void)zero;
+    add(QUANTISE_WORK * depth);
+}
+
+const struct gemm_int8_kernel *__wrap_gemm_int8_kernel(void);
+const struct gemm_int8_kernel *__real_gemm_int8_kernel(void);
+const struct gemm_int8_kernel *__wrap_gemm_int8_kernel(void)
+{
+    byte_counter = *__real_gemm_int8_kernel();
+    byte_counter.panel = count_byte_panel;
+    byte_counter.quantise = count_quantise;
+    return &byte_counter;
 }
 
 static void count_input(int m, const struct winograd_input *i)
@@ -300,7 +333,7 @@ static double speed_up(struct policy *p, int n)
         all += sum_of(&steps[i]);
         slowest += most_of(&steps[i]);
     }
-    assert_true(all > 8e9 && all < 18e9); // the textbook's are 17.5e9
+    assert_true(all > 6e9 && all < 18e9); // the textbook's are 17.5e9
     return all / slowest;
 }
 
@@ -326,21 +359,24 @@ static void check_steps(void)
     }
 }
 
-// Winograd's are larger than those of the file (winograd.h): 1.9 times all together, no more.
+// Winograd's are larger than those of the file (winograd.h): 1.9 times all together, no more. In 8 bits
+// those of the products between tokens are a quarter.
 static void check_weights(const struct policy *p)
 {
     const struct policy_info *info = policy_describe(p);
     double times = (double)info->weight_bytes / (4.0 * (double)info->parameters);
 
-    print_message("%s: weights of %.1f MiB, %.2f times the checkpoint's\n", info->kernels,
+    print_message("%s, %s: weights of %.1f MiB, %.2f times the checkpoint's\n",
+                  info->kernels, precision_name(info->precision),
                   (double)info->weight_bytes / 1048576, times);
     assert_true(info->parameters > 33000000);
-    assert_true(times >= 0.99 && times <= 1.9);
+    assert_true(times >= (info->precision == PRECISION_INT8 ? 0.5 : 0.99) &&
+                times <= (info->precision == PRECISION_INT8 ? 1.5 : 1.9));
 }
 
-static void check_isa(const char *dir, enum cpu_isa isa)
+static void check_isa(const char *dir, enum cpu_isa isa, enum precision precision)
 {
-    struct policy_options opt = {.threads = MOST};
+    struct policy_options opt = {.threads = MOST, .precision = precision};
     struct policy_error err;
     struct policy *p;
     double most, worst = 1.0;
@@ -358,8 +394,9 @@ static void check_isa(const char *dir, enum cpu_isa isa)
     check_steps();
     policy_free(p);
     print_message(
-        "%s: %.2f times as fast with %d workers; the worst number is %d: %.2f\n",
-        cpu_isa_name(isa), most, MOST, worst_n, worst * worst_n);
+        "%s, %s: %.2f times as fast with %d workers; the worst number is %d: %.2f\n",
+        cpu_isa_name(isa), precision_name(precision), most, MOST, worst_n,
+        worst * worst_n);
     assert_true(most >= 15.0);
     assert_true(worst >= 0.9);
 }
@@ -381,9 +418,10 @@ static void test_sixteen(void **unused)
     assert_int_equal(act_fixture_write(dir, &f), 0);
     for (int isa = 0; isa < CPU_ISAS; isa++)
         if (cpu_choose((enum cpu_isa)isa) == 0)
-            check_isa(dir, (enum cpu_isa)isa);
-    act_fixture_remove(dir);
+            check_isa(dir, (enum cpu_isa)isa, PRECISION_FLOAT32);
     assert_int_equal(cpu_choose(cpu_best()), 0);
+    check_isa(dir, cpu_best(), PRECISION_INT8);
+    act_fixture_remove(dir);
 }
 
 int main(int argc, char **argv)
