@@ -91,7 +91,7 @@ ok "as a log that can be replayed" exit_of 0 replay verify "$T/if.mcap" --no-pol
 ok "another robot's configuration is refused" exit_of 78 replay what-if "$log" --config <(sed 's/shoulder_pan/shoulder_pin/' "$T/robot.yaml")
 
 # ---- from the middle of a run, and cut short by a kill ---------------------------------------
-sed -i 's/mode: always/mode: off/' "$T/robot.yaml"
+sed -i -e 's/mode: always/mode: off/' -e 's/^chunks:/&\n  horizon_rows: 12/' "$T/robot.yaml"
 mv "$log" "$T/first.mcap"
 log=$T/first.mcap
 background "$T/actd.log" "$B/actd" run -c "$T/robot.yaml" --arm
@@ -107,6 +107,14 @@ ok "what there is is equal" exit_of 0 replay verify "$part" --json
 ok "bit by bit, from a state on" json 'r["equal"] and r["bits"] and r["keyframes"] == 1 and r["gaps"] == 0'
 ok "which comes soon" json 'r["ticks"]["compared"] > 100 and r["ticks"]["not_compared"] < 20'
 ok "chunks, too" json 'r["chunks"]["compared"] > 2 and r["chunks"]["not_compared"] <= 2'
+rows() { # rows LOG N: has its first chunk N rows?
+    "$B/actd" log cat "$1" --topic /policy/chunk --limit 1 >"$T/chunk.json"
+    logged "$T/chunk.json" "\"rows\": ?$2[,}]"
+}
+ok "which have the rows of the horizon" rows "$part" 12
+sed 's/horizon_rows: 12/horizon_rows: 20/' "$T/robot.yaml" >"$T/longer.yaml"
+ok "a longer one" exit_of 0 replay what-if "$part" --config "$T/longer.yaml" -o "$T/longer.mcap"
+ok "has more" rows "$T/longer.mcap" 20
 
 # ---- what is no recording --------------------------------------------------------------------
 ok "no file" exit_of 66 replay verify "$T/none.mcap"
