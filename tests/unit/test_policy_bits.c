@@ -12,6 +12,7 @@
 
 #include "policy/kernels/cpu.h"
 #include "policy/policy.h"
+#include "policy/policy_priv.h"
 #include "tests/unit/act_fixture.h"
 
 #define OBSERVATIONS 5
@@ -158,6 +159,59 @@ static void test_other_precisions(void **unused)
     with_fixture(&seeing, PRECISION_BF16, (const int[]){0, 20, 0});
 }
 
+// ---- working memory ----------------------------------------------------------------------------
+
+// Spoils it between two inferences: whoever read what he had not written, or the room around a map of
+// another size, would say so.
+static void check_spoiled(const struct act_fixture *f, enum precision precision)
+{
+    static struct scene s;
+    char dir[256];
+    float first[512], again[512];
+    struct policy_image image[POLICY_MAX_CAMERAS];
+
+    assert_int_equal(act_fixture_mkdir(dir), 0);
+    assert_int_equal(act_fixture_write(dir, f), 0);
+    struct policy *p = load(dir, 3, precision);
+    const struct policy_info *info = policy_describe(p);
+    size_t bytes = (size_t)(info->chunk_size * info->action_dim) * sizeof(float);
+    char *working = p->arena.base + info->weight_bytes + info->table_bytes;
+    const struct policy_observation obs = {s.state[0], s.state[0], image};
+
+    assert_true(bytes <= sizeof first);
+    make_scene(&s, info);
+    for (int c = 0; c < info->n_cameras; c++)
+        image[c] = (struct policy_image){.rgb = s.rgb[c],
+                                         .width = info->camera[c].width,
+                                         .height = info->camera[c].height,
+                                         .stride = 3 * info->camera[c].width};
+    assert_int_equal(policy_infer(p, &obs, first, NULL), 0);
+    memset(working, 0xff, info->activation_bytes);
+    assert_int_equal(policy_infer(p, &obs, again, NULL), 0);
+    assert_memory_equal(first, again, bytes);
+    policy_free(p);
+    act_fixture_remove(dir);
+}
+
+static void test_spoiled(void **unused)
+{
+    (void)unused;
+    struct act_fixture f = act_fixture_tiny(), blind = f;
+    f.n_cameras = 3;
+    f.camera[0] = (struct act_fixture_camera){"observation.images.left", 1, 3};
+    f.camera[1] = (struct act_fixture_camera){"observation.images.front", 41, SIDE_MAX};
+    f.camera[2] = (struct act_fixture_camera){"observation.images.right", 33, 20};
+    f.dim_model = 36; // and rows of 108 and 72 floats with room behind them
+    f.dim_feedforward = 51;
+    check_spoiled(&f, PRECISION_FLOAT32);
+    blind.n_cameras = 0;
+    blind.env_dim = 5;
+    blind.n_encoder_layers = 2;
+    blind.dim_model = 36;
+    check_spoiled(&blind, PRECISION_BF16);
+    check_spoiled(&blind, PRECISION_INT8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_transformer),
         cmocka_unit_test(test_every_instruction_set),
         cmocka_unit_test(test_other_precisions),
+        cmocka_unit_test(test_spoiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
