@@ -55,18 +55,22 @@ static int answer(struct observations *o, int i, struct policy *p,
                   struct policy_error *err)
 {
     const struct policy_observation obs = {o->g.state, o->g.env, o->g.image};
+    bool golden = o->file && i == 0;
     int rc = 0;
 
-    if (o->file && i == 0)
+    if (golden)
         rc = golden_read(&o->g, &p->info, o->file, o->shown, err);
     else
         golden_make_up(&o->g, p, DEVIATION_SEED + (uint64_t)i);
     if (rc == 0 && policy_infer(p, &obs, o->g.answer, NULL))
         rc = refuse(
             err, EINVAL,
-            "in %s, for an observation made up from its statistics, %s: weights or "
-            "statistics are damaged, export the checkpoint again",
-            precision_name(p->info.precision), policy_last_error(p));
+            "in %s, for %s, %s: weights or statistics are damaged, export the checkpoint "
+            "again",
+            precision_name(p->info.precision),
+            golden ? "the observation of " GOLDEN_FILE
+                   : "an observation made up from its statistics",
+            policy_last_error(p));
     return rc;
 }
 
