@@ -18,6 +18,7 @@ struct observations {
     struct golden g;      // room for one
     struct st_file *file; // golden.safetensors, NULL = there is none
     char shown[PLACE_NAME];
+    uint64_t sum; // of what was read of it
 };
 
 static int open_observations(struct observations *o, const struct policy *p,
@@ -50,6 +51,19 @@ static int count(const struct observations *o)
     return (o->file != NULL) + DEVIATION_MADE_UP;
 }
 
+// FNV-1a over all parts: a file that was replaced between the two loads is another one.
+static uint64_t sum_of(const struct golden *g, const struct policy_info *info)
+{
+    struct golden_part part[GOLDEN_MAX_PARTS];
+    int n = golden_parts(g, info, part);
+    uint64_t sum = 0xcbf29ce484222325u;
+
+    for (int i = 0; i < n; i++)
+        for (size_t k = 0; k < part[i].bytes; k++)
+            sum = (sum ^ ((const unsigned char *)part[i].data)[k]) * 0x100000001b3u;
+    return sum;
+}
+
 // Has p answer observation i into o->g.answer.
 static int answer(struct observations *o, int i, struct policy *p,
                   struct policy_error *err)
@@ -62,6 +76,8 @@ static int answer(struct observations *o, int i, struct policy *p,
         rc = golden_read(&o->g, &p->info, o->file, o->shown, err);
     else
         golden_make_up(&o->g, p, DEVIATION_SEED + (uint64_t)i);
+    if (golden)
+        o->sum = sum_of(&o->g, &p->info);
     if (rc == 0 && policy_infer(p, &obs, o->g.answer, NULL))
         rc = refuse(
             err, EINVAL,
@@ -108,6 +124,7 @@ static int ask_all(struct deviation *d, struct policy *p, struct observations *o
             rc = answer(o, i, p, err);
         memcpy(d->answer + (size_t)i * values, o->g.answer, values * sizeof(float));
     }
+    d->golden_sum = o->sum;
     if (rc == 0)
         act_save_prepared(&p->act, d->prepared);
     return rc;
@@ -171,6 +188,8 @@ static int measure_all(const struct deviation *d, struct policy *p,
         rc = go_on(cancel, err);
         if (rc == 0)
             rc = answer(o, i, p, err);
+        if (rc == 0 && o->sum != d->golden_sum)
+            rc = changed(err);
         farther(&p->info, d->answer + (size_t)i * values, o->g.answer, p->deviation);
     }
     p->info.deviation = (struct policy_deviation){d->n, d->golden, p->deviation};

@@ -15,10 +15,11 @@
     0x5eed // number i is golden_make_up's of this and i: always the same
 
 struct deviation {
-    int n;           // observations
-    bool golden;     // the first is golden.safetensors's
-    float *answer;   // (n, rows of a chunk, A) float32's
-    float *prepared; // act_save_prepared's
+    int n;               // observations
+    bool golden;         // the first is golden.safetensors's, and
+    uint64_t golden_sum; // tells it from another
+    float *answer;       // (n, rows of a chunk, A) float32's
+    float *prepared;     // act_save_prepared's
     char digest[POLICY_DIGEST_HEX];
     double golden_error;
 };

@@ -410,6 +410,11 @@ static void test_changed(void **unused)
                      0); // as it was, without it
     for (int a = 0; a < 6; a++)
         assert_true(policy_describe(p)->deviation.worst[a] == 0); // float32 from float32
+    deviation_free(&d);
+    assert_int_equal(deviation_ask(&d, p, &place, NULL, &err), 0);
+    assert_int_equal(deviation_measure(&d, p, &place, NULL, &err), 0);
+    assert_int_equal(golden_write(p, s.dir, 77, true, &err), 0); // of another observation
+    assert_int_equal(deviation_measure(&d, p, &place, NULL, &err), -ESTALE);
     policy_free(p);
     assert_int_equal(remove(scratch_path(&s, GOLDEN_FILE)), 0);
     scratch_poke(&s, WEIGHTS, LINEAR1, 5, 0.5f);
