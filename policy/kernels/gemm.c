@@ -100,6 +100,22 @@ static int block_rows(const struct gemm *g, const struct gemm_rows *x, int rows)
     return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
 }
 
+void gemm_terms(const struct gemm_kernel *k, const struct gemm_term *term, int terms,
+                size_t row, int rows, int columns, float *y, size_t y_stride,
+                bool accumulate)
+{
+    if (k->terms) {
+        k->terms(term, terms, row, rows, columns, y, y_stride, accumulate);
+        return;
+    }
+    for (int i = 0; i < terms; i++) {
+        struct gemm_rows x = gemm_plain_rows(term[i].x, row, term[i].depth);
+        const struct gemm_finish finish = {.accumulate = accumulate || i > 0,
+                                           .f = ACTIVATION_NONE};
+        k->panel(&x, rows, term[i].panel, columns, y, y_stride, &finish);
+    }
+}
+
 void gemm_run(const struct gemm *g, const struct gemm_rows *x, int row0, int row1,
               int panel0, int panel1, float *y, size_t y_stride,
               const struct gemm_finish *finish)

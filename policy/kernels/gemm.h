@@ -52,10 +52,25 @@ typedef void gemm_panel_fn(const struct gemm_rows *x, int rows, const float *pan
                            int columns, float *y, size_t y_stride,
                            const struct gemm_finish *finish);
 
+// Rows x + r * row of `depth` floats by as many of a panel.
+struct gemm_term {
+    const float *x;
+    int depth;
+    const float *panel;
+    const float *next; // as deep a part of a panel, asked for meanwhile; not read
+};
+
+// y (rows, y_stride)[0, columns) = sum of terms (+ y): each of them a sum of its own, added to those
+// before it, the first to y, if accumulate. More than 256 deep, all together, do not stay in the
+// first-level cache.
+typedef void gemm_terms_fn(const struct gemm_term *term, int terms, size_t row, int rows,
+                           int columns, float *y, size_t y_stride, bool accumulate);
+
 struct gemm_kernel {
     enum cpu_isa isa;
     int mr, nr;
     gemm_panel_fn *panel;
+    gemm_terms_fn *terms; // or NULL: gemm_terms goes through panel
 };
 const struct gemm_kernel *
 gemm_kernel(void); // of cpu_chosen(), or OpenBLAS (kernels.h). Any thread
@@ -82,5 +97,10 @@ void gemm_pack(const struct gemm *g, int column, int n, const float *w, size_t w
 void gemm_run(const struct gemm *g, const struct gemm_rows *x, int row0, int row1,
               int panel0, int panel1, float *y, size_t y_stride,
               const struct gemm_finish *finish);
+
+// infer. By k->terms, or by k->panel, term after term: the same bits, unless k is OpenBLAS.
+void gemm_terms(const struct gemm_kernel *k, const struct gemm_term *term, int terms,
+                size_t row, int rows, int columns, float *y, size_t y_stride,
+                bool accumulate);
 
 #endif

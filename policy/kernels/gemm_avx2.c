@@ -16,6 +16,7 @@
 #define v_relu(x)          _mm256_max_ps(_mm256_setzero_ps(), x) // of a NaN and x it takes x
 
 #include "policy/kernels/gemm_body.h"
+#include "policy/kernels/gemm_terms_body.h"
 
-const struct gemm_kernel gemm_avx2 = {CPU_AVX2, MR, NR, all_rows};
+const struct gemm_kernel gemm_avx2 = {CPU_AVX2, MR, NR, all_rows, all_terms};
 #endif

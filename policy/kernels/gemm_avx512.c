@@ -16,6 +16,7 @@
 #define v_relu(x)          _mm512_max_ps(_mm512_setzero_ps(), x) // of a NaN and x it takes x
 
 #include "policy/kernels/gemm_body.h"
+#include "policy/kernels/gemm_terms_body.h"
 
-const struct gemm_kernel gemm_avx512 = {CPU_AVX512, MR, NR, all_rows};
+const struct gemm_kernel gemm_avx512 = {CPU_AVX512, MR, NR, all_rows, all_terms};
 #endif

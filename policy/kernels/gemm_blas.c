@@ -75,4 +75,4 @@ static void all_rows(const struct gemm_rows *x, int rows, const float *panel, in
                    y + (size_t)r * y_stride);
 }
 
-const struct gemm_kernel gemm_blas = {CPU_GENERIC, MR, GEMM_MAX_NR, all_rows};
+const struct gemm_kernel gemm_blas = {CPU_GENERIC, MR, GEMM_MAX_NR, all_rows, NULL};

@@ -16,8 +16,8 @@
 #define DEPTH 256
 #define BLOCK (8 * MR)
 
-// From so deep a last part on what it is added to and goes to is worth asking for before. Shallower
-// products are those of Winograd (64), whose results stay in the cache.
+// From so deep a last part on what it is added to and goes to is worth asking for before; shallow
+// products have hardly begun by then.
 #define FAR_DEPTH 192
 
 #ifndef OWN_SPAN
@@ -156,37 +156,19 @@ typedef void tile_fn(const struct part *p, float *carry, const struct out *o);
 
 // A tile of fewer rows costs less, in proportion down to 8 sums (a multiply-add takes 4 cycles,
 // two start in each).
-HEIGHT(1)
-HEIGHT(2)
-HEIGHT(3)
-HEIGHT(4)
-#if MR > 4
-HEIGHT(5)
-HEIGHT(6)
+#if MR == 4
+#define EACH_HEIGHT(X) X(1) X(2) X(3) X(4)
+#elif MR == 6
+#define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif MR == 8
+#define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#else
+#define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #endif
-#if MR > 6
-HEIGHT(7)
-HEIGHT(8)
-#endif
-#if MR > 8
-HEIGHT(9)
-HEIGHT(10)
-HEIGHT(11)
-HEIGHT(12)
-#endif
+EACH_HEIGHT(HEIGHT)
 
-static tile_fn *const tiles[MR] = {
-    tile_1, tile_2,  tile_3,  tile_4,
-#if MR > 4
-    tile_5, tile_6,
-#endif
-#if MR > 6
-    tile_7, tile_8,
-#endif
-#if MR > 8
-    tile_9, tile_10, tile_11, tile_12,
-#endif
-};
+#define TILE(h) tile_##h,
+static tile_fn *const tiles[MR] = {EACH_HEIGHT(TILE)};
 
 // Rows of the next tile, when `rows` are left: as many as in the others, or one more. A last one of
 // two rows would take as long as one of four.

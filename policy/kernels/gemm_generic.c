@@ -14,5 +14,6 @@
 #define v_relu(x)          v4_select((x) < v4_splat(0.0f), v4_splat(0.0f), x)
 
 #include "policy/kernels/gemm_body.h"
+#include "policy/kernels/gemm_terms_body.h"
 
-const struct gemm_kernel gemm_generic = {CPU_GENERIC, MR, NR, all_rows};
+const struct gemm_kernel gemm_generic = {CPU_GENERIC, MR, NR, all_rows, all_terms};

@@ -53,6 +53,7 @@ INLINE void span(const int h, V (*sum)[NV], const float *x, size_t row, int leng
 }
 
 #include "policy/kernels/gemm_body.h"
+#include "policy/kernels/gemm_terms_body.h"
 
-const struct gemm_kernel gemm_neon = {CPU_NEON, MR, NR, all_rows};
+const struct gemm_kernel gemm_neon = {CPU_NEON, MR, NR, all_rows, all_terms};
 #endif

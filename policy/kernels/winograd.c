@@ -1,5 +1,4 @@
-#include "policy/kernels/gemm_bf16.h"
-#include "policy/kernels/winograd_priv.h"
+#include "policy/kernels/winograd_block.h"
 
 // A block's V holds about this many floats, between MIN_TILES and MAX_TILES tiles of
 // them. U goes by once per block, from the third cache or from memory, so that a block
@@ -16,56 +15,11 @@
 // cache.
 #define WAITS_FLOATS (64 * 1024)
 
-// How a worker's scratch is used: V, then M.
-struct layout {
-    int v_points, q_points; // of V; of M
-    int panels;
-    int tiles; // of a block
-    int group; // panels whose products lie in scratch at a time
-    size_t v_row;
-    size_t v_floats, q_floats;
-};
-
-struct job {
-    const struct winograd *w;
-    const struct winograd_transforms *transforms;
-    struct layout l;
-    const struct map *x, *y;
-    bool accumulate, relu;
-    int across, tiles; // tiles in a row of them; in all
-    float *scratch;
-    size_t scratch_floats, matrix_floats;
-};
-
-// Tiles [tile0, tile0 + tiles) on their way; q is of panels [panel0, panel0 + group).
-struct block {
-    const struct job *j;
-    int tile0, tiles;
-    float *v, *q;
-    size_t v_point, q_row, q_point;
-    int panel0;
-};
-
 // At least n floats, as an odd number of cache lines: points and rows that lie a power of
 // two apart would all fall into the same few sets of the first cache.
 static size_t odd_lines(size_t n)
 {
     return ((n + 15) / 16 | 1) * 16;
-}
-
-static size_t product(int a, int b)
-{
-    return (size_t)a * (size_t)b;
-}
-
-static int clamp(int x, int low, int high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-static int quotient_up(int a, int b)
-{
-    return (a + b - 1) / b;
 }
 
 // Points of V and of M along so many pixels of a tile.
@@ -85,12 +39,13 @@ static size_t u_points(int m)
     return product(m + 2, winograd_columns(m) + 2);
 }
 
-static struct layout layout_of(const struct gemm_kernel *k, int m, int in, int out)
+static struct winograd_layout layout_of(const struct gemm_kernel *k, int m, int in,
+                                        int out)
 {
     int s = winograd_stride(m), columns = winograd_columns(m);
-    struct layout l = {.v_points = v_side(s, m) * v_side(s, columns),
-                       .q_points = q_side(s, m) * q_side(s, columns),
-                       .panels = gemm_panels(k, out)};
+    struct winograd_layout l = {.v_points = v_side(s, m) * v_side(s, columns),
+                                .q_points = q_side(s, m) * q_side(s, columns),
+                                .panels = gemm_panels(k, out)};
     int tiles = clamp(V_FLOATS / (l.v_points * in), MIN_TILES, MAX_TILES), group;
 
     l.tiles = quotient_up(tiles, k->mr) * k->mr;
@@ -110,16 +65,17 @@ size_t winograd_weight_floats(const struct gemm_kernel *k, int m, int in, int ou
 
 size_t winograd_scratch_floats(const struct gemm_kernel *k, int m, int in, int out)
 {
-    struct layout l = layout_of(k, m, in, out);
+    struct winograd_layout l = layout_of(k, m, in, out);
 
     return l.v_floats + l.q_floats;
 }
 
 // ---- the three steps ------------------------------------------------------------------
 
-static void transform_input(const struct block *b, int tile, int channel0, int channels)
+static void transform_input(const struct winograd_block *b, int tile, int channel0,
+                            int channels)
 {
-    const struct job *j = b->j;
+    const struct winograd_job *j = b->j;
     int t = b->tile0 + tile, m = j->w->m, stride = winograd_stride(m);
     int top = t / j->across * m * stride - 1;
     int left = t % j->across * winograd_columns(m) * stride - 1;
@@ -133,79 +89,10 @@ static void transform_input(const struct block *b, int tile, int channel0, int c
     j->transforms->input(m, &i);
 }
 
-// Products of one sum; these sums are then summed up. One sum of all 512 would have 2.4
-// times the error (F(4x4): 20e-7 for 8e-7), direct convolution has 12e-7. Costs 1 to 3 %
-// of the time. With stride 2, where the transforms add next to nothing, 64 would have half
-// the error of 256 (2.8e-7 for 5.3e-7) and cost 5 to 13 %.
-#define DEPTH      64
-#define DEPTH_MOST 256
-
-static int depth_of(int m)
+static void transform_output(const struct winograd_block *b, int tile, int channel0,
+                             int channels)
 {
-    return winograd_stride(m) == 2 ? DEPTH_MOST : DEPTH;
-}
-
-// One part of U as floats: where it is, or out of 16 bits into `room`.
-static const float *part_of(const struct winograd *w, size_t at, int depth, float *room)
-{
-    if (!w->bf16)
-        return w->u + at;
-    gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at, product(depth, w->kernel->nr),
-                                        room);
-    return room;
-}
-
-// One product for one panel: point v of V by matrix u, to a point of M or added to it.
-static void multiply_pair(const struct block *b, int v_point, int u_point, int panel,
-                          float *q, bool accumulate)
-{
-    const struct winograd *w = b->j->w;
-    int nr = w->kernel->nr, columns = clamp(w->out - panel * nr, 1, nr);
-    int step = depth_of(w->m);
-    const float *v = b->v + (size_t)v_point * b->v_point;
-    size_t u = (size_t)u_point * b->j->matrix_floats + (size_t)panel * product(w->in, nr);
-    float room[DEPTH_MOST * GEMM_MAX_NR] __attribute__((aligned(GEMM_ALIGN)));
-
-    for (int k = 0; k < w->in; k += step) {
-        int depth = clamp(w->in - k, 1, step);
-        struct gemm_rows rows = gemm_plain_rows(v + k, b->j->l.v_row, depth);
-        const struct gemm_finish finish = {.accumulate = accumulate || k > 0,
-                                           .f = ACTIVATION_NONE};
-        w->kernel->panel(&rows, b->tiles, part_of(w, u + product(k, nr), depth, room),
-                         columns, q, b->q_row, &finish);
-    }
-}
-
-// Stride 2. Along a line, point p of M is the sum of the outer values' point p, which has
-// matrix 1 + p, and, but for infinity, of that of the values between, which have matrix 0.
-static void multiply_phases(const struct block *b, int point, int panel, float *q)
-{
-    int m = b->j->w->m, n = winograd_columns(m), y = point / (n + 1), x = point % (n + 1);
-
-    for (int inner_y = 0; inner_y <= (y < m ? 1 : 0); inner_y++)
-        for (int inner_x = 0; inner_x <= (x < n ? 1 : 0); inner_x++) {
-            int v_y = inner_y ? m + 1 + y : y, v_x = inner_x ? n + 1 + x : x;
-            int u_y = inner_y ? 0 : 1 + y, u_x = inner_x ? 0 : 1 + x;
-            multiply_pair(b, v_y * (2 * n + 1) + v_x, u_y * (n + 2) + u_x, panel, q,
-                          inner_y || inner_x);
-        }
-}
-
-// A point of M for one panel.
-static void multiply(const struct block *b, int point, int panel)
-{
-    int nr = b->j->w->kernel->nr;
-    float *q = b->q + (size_t)point * b->q_point + (size_t)((panel - b->panel0) * nr);
-
-    if (winograd_stride(b->j->w->m) == 2)
-        multiply_phases(b, point, panel, q);
-    else
-        multiply_pair(b, point, point, panel, q, false);
-}
-
-static void transform_output(const struct block *b, int tile, int channel0, int channels)
-{
-    const struct job *j = b->j;
+    const struct winograd_job *j = b->j;
     int t = b->tile0 + tile, m = j->w->m, columns = winograd_columns(m);
     int top = t / j->across * m, left = t % j->across * columns;
     int channel_of_q = channel0 - b->panel0 * j->w->kernel->nr;
@@ -226,9 +113,9 @@ static void transform_output(const struct block *b, int tile, int channel0, int 
 
 // ---- every worker its own blocks ------------------------------------------------------
 
-static void go_through(struct block *b)
+static void go_through(struct winograd_block *b)
 {
-    const struct job *j = b->j;
+    const struct winograd_job *j = b->j;
     int nr = j->w->kernel->nr;
 
     for (int tile = 0; tile < b->tiles; tile++)
@@ -238,7 +125,7 @@ static void go_through(struct block *b)
         int channel0 = b->panel0 * nr, channel1 = clamp(end * nr, 0, j->w->out);
         for (int point = 0; point < j->l.q_points; point++)
             for (int panel = b->panel0; panel < end; panel++)
-                multiply(b, point, panel);
+                winograd_multiply(b, point, panel);
         for (int tile = 0; tile < b->tiles; tile++)
             transform_output(b, tile, channel0, channel1 - channel0);
     }
@@ -246,8 +133,8 @@ static void go_through(struct block *b)
 
 static void alone_task(void *arg, int worker, int workers)
 {
-    const struct job *j = arg;
-    const struct layout *l = &j->l;
+    const struct winograd_job *j = arg;
+    const struct winograd_layout *l = &j->l;
     int mr = j->w->kernel->mr, blocks, step;
     size_t begin, end;
 
@@ -259,7 +146,8 @@ static void alone_task(void *arg, int worker, int workers)
     blocks = quotient_up((int)(end - begin), l->tiles);
     step = quotient_up(quotient_up((int)(end - begin), blocks), mr) * mr;
     for (int t = (int)begin; t < (int)end; t += step) {
-        struct block b = {.j = j, .tile0 = t, .tiles = clamp((int)end - t, 0, step)};
+        struct winograd_block b = {
+            .j = j, .tile0 = t, .tiles = clamp((int)end - t, 0, step)};
         b.v = j->scratch + (size_t)worker * j->scratch_floats;
         b.q = b.v + l->v_floats;
         b.v_point = odd_lines((size_t)b.tiles * l->v_row);
@@ -272,8 +160,9 @@ static void alone_task(void *arg, int worker, int workers)
 // ---- all workers one block ------------------------------------------------------------
 
 // Shares of (tiles, chunks of channels).
-static void tiles_share(const struct block *b, int channels, int worker, int workers,
-                        void (*f)(const struct block *, int, int, int))
+static void tiles_share(const struct winograd_block *b, int channels, int worker,
+                        int workers,
+                        void (*f)(const struct winograd_block *, int, int, int))
 {
     int chunks = quotient_up(channels, CHUNK);
     size_t begin, end;
@@ -287,7 +176,7 @@ static void tiles_share(const struct block *b, int channels, int worker, int wor
 
 static void input_task(void *arg, int worker, int workers)
 {
-    const struct block *b = arg;
+    const struct winograd_block *b = arg;
 
     tiles_share(b, b->j->w->in, worker, workers, transform_input);
 }
@@ -295,29 +184,29 @@ static void input_task(void *arg, int worker, int workers)
 // Point after point: a worker reads its part of U and few points' rows of V.
 static void multiply_task(void *arg, int worker, int workers)
 {
-    const struct block *b = arg;
+    const struct winograd_block *b = arg;
     int panels = b->j->l.panels, points = b->j->l.q_points;
     size_t begin, end;
 
     pool_share(product(points, panels), worker, workers, &begin, &end);
     for (int u = (int)begin; u < (int)end; u++)
         if (winograd_stride(b->j->w->m) == 2) // whose points take one to four products
-            multiply(b, u % points, u / points);
+            winograd_multiply(b, u % points, u / points);
         else
-            multiply(b, u / panels, u % panels);
+            winograd_multiply(b, u / panels, u % panels);
 }
 
 static void output_task(void *arg, int worker, int workers)
 {
-    const struct block *b = arg;
+    const struct winograd_block *b = arg;
 
     tiles_share(b, b->j->w->out, worker, workers, transform_output);
 }
 
-static void run_together(struct pool *pool, const struct job *j)
+static void run_together(struct pool *pool, const struct winograd_job *j)
 {
-    const struct layout *l = &j->l;
-    struct block b = {.j = j, .tiles = j->tiles, .v = j->scratch};
+    const struct winograd_layout *l = &j->l;
+    struct winograd_block b = {.j = j, .tiles = j->tiles, .v = j->scratch};
 
     b.v_point = odd_lines((size_t)b.tiles * l->v_row);
     b.q_row = product(l->panels, j->w->kernel->nr);
@@ -329,7 +218,7 @@ static void run_together(struct pool *pool, const struct job *j)
 }
 
 // Do V and M of all tiles fit into everybody's scratch?
-static bool fits_together(const struct job *j, int workers)
+static bool fits_together(const struct winograd_job *j, int workers)
 {
     size_t tiles = (size_t)j->tiles;
     size_t v_point = odd_lines(tiles * j->l.v_row);
@@ -342,7 +231,7 @@ static bool fits_together(const struct job *j, int workers)
 // Is it less to read, for each worker, when all share a block? Alone it reads all of U
 // for each of its blocks; together it reads its part of U, but V and M, which others have
 // written, come from the third cache. A choice of speed alone: the bits are the same.
-static bool together_is_less(const struct job *j, int workers)
+static bool together_is_less(const struct winograd_job *j, int workers)
 {
     size_t u = u_points(j->w->m) * j->matrix_floats;
     size_t share = (size_t)quotient_up(j->tiles, workers);
@@ -357,17 +246,17 @@ void winograd_run(struct pool *pool, const struct winograd *w, const struct map 
                   const struct map *y, bool accumulate, enum activation f, float *scratch,
                   size_t scratch_floats)
 {
-    struct job j = {.w = w,
-                    .transforms = winograd_transforms_of(w->kernel->isa),
-                    .l = layout_of(w->kernel, w->m, w->in, w->out),
-                    .x = x,
-                    .y = y,
-                    .accumulate = accumulate,
-                    .relu = f == ACTIVATION_RELU,
-                    .across = quotient_up(y->width, winograd_columns(w->m)),
-                    .scratch = scratch,
-                    .scratch_floats = scratch_floats,
-                    .matrix_floats = gemm_floats(w->kernel, w->in, w->out)};
+    struct winograd_job j = {.w = w,
+                             .transforms = winograd_transforms_of(w->kernel->isa),
+                             .l = layout_of(w->kernel, w->m, w->in, w->out),
+                             .x = x,
+                             .y = y,
+                             .accumulate = accumulate,
+                             .relu = f == ACTIVATION_RELU,
+                             .across = quotient_up(y->width, winograd_columns(w->m)),
+                             .scratch = scratch,
+                             .scratch_floats = scratch_floats,
+                             .matrix_floats = gemm_floats(w->kernel, w->in, w->out)};
     int workers = pool_threads(pool);
 
     j.tiles = j.across * quotient_up(y->height, w->m);

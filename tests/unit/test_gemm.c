@@ -127,6 +127,75 @@ static void test_fewer_columns(void **unused)
     }
 }
 
+// What gemm_terms is to give, value by value: each term a sum of its own.
+static float terms_twin(const struct gemm_kernel *k, const struct gemm_term *t, int terms,
+                        size_t at, int column, const float *old)
+{
+    float all = old ? *old : 0.0f;
+
+    for (int i = 0; i < terms; i++) {
+        float sum = 0.0f;
+        for (int d = 0; d < t[i].depth; d++) {
+            float x = t[i].x[at + (size_t)d], w = t[i].panel[d * k->nr + column];
+            sum = k->isa == CPU_GENERIC ? sum + x * w : fmaf(x, w, sum);
+        }
+        all = i > 0 || old ? sum + all : sum;
+    }
+    return all;
+}
+
+static void check_terms(const struct gemm_kernel *k, struct gemm_random *r, int rows,
+                        int columns, bool accumulate)
+{
+    int terms = gemm_between(r, 1, 5), y_stride = columns + gemm_between(r, 0, 9);
+    size_t row = (size_t)gemm_between(r, 64, 80), floats = (size_t)(rows * y_stride);
+    struct gemm_term term[5];
+    float *x[5], *w[5], *y = gemm_values(r, floats, 0), *old = gemm_values(r, floats, 0);
+
+    memcpy(y, old, floats * sizeof *y);
+    for (int i = 0; i < terms; i++) {
+        x[i] = gemm_values(r, (size_t)rows * row, 0);
+        w[i] = gemm_values(r, (size_t)(64 * k->nr), 0);
+        term[i] = (struct gemm_term){x[i], gemm_between(r, 1, 64), w[i], w[i]};
+    }
+    gemm_terms(k, term, terms, row, rows, columns, y, (size_t)y_stride, accumulate);
+    for (int n = 0; n < rows; n++)
+        for (int c = 0; c < y_stride; c++) {
+            float *o = old + n * y_stride + c, want = *o;
+            if (c < columns)
+                want =
+                    terms_twin(k, term, terms, (size_t)n * row, c, accumulate ? o : NULL);
+            assert_true(y[n * y_stride + c] == want);
+        }
+    for (int i = 0; i < terms; i++) {
+        free(x[i]);
+        free(w[i]);
+    }
+    free(y);
+    free(old);
+}
+
+// Each number of rows, each of columns, added to y or not; and by a kernel without such a function.
+static void test_terms(void **unused)
+{
+    (void)unused;
+    struct gemm_random r = {7};
+    for (int i = 0; i < 2 * CPU_ISAS; i++) {
+        const struct gemm_kernel *here = kernel_here(i / 2);
+        if (!here)
+            continue;
+        struct gemm_kernel k = *here;
+        assert_non_null(k.terms);
+        k.terms = i % 2 ? NULL : k.terms;
+        for (int n = 1; n <= 3 * k.mr; n++) {
+            check_terms(&k, &r, n, k.nr, n % 2);
+            check_terms(&k, &r, n, gemm_between(&r, 1, k.nr), n % 2);
+        }
+        for (int columns = 1; columns <= k.nr; columns++)
+            check_terms(&k, &r, gemm_between(&r, 1, 2 * k.mr), columns, columns % 2);
+    }
+}
+
 // What is not a number in a row stays that in all of the row, and nowhere else; infinity, too.
 static void test_not_a_number(void **unused)
 {
@@ -205,7 +274,7 @@ int main(void)
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
         cmocka_unit_test(test_random),       cmocka_unit_test(test_deep),
         cmocka_unit_test(test_blocks),       cmocka_unit_test(test_fewer_columns),
-        cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

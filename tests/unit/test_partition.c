@@ -101,6 +101,7 @@ const struct gemm_kernel *__wrap_gemm_kernel(void)
 {
     counter = *__real_gemm_kernel();
     counter.panel = count_panel;
+    counter.terms = NULL;
     return &counter;
 }
 

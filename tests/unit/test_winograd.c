@@ -300,7 +300,7 @@ static void check_all(const struct layer *l)
 {
     for (int isa = 0; isa < CPU_ISAS; isa++)
         for (int i = 0; i < TILES && cpu_runs((enum cpu_isa)isa); i++) {
-            const struct gemm_kernel naive = {(enum cpu_isa)isa, 3, 8, naive_panel};
+            const struct gemm_kernel naive = {(enum cpu_isa)isa, 3, 8, naive_panel, NULL};
             check(&naive, tiles[i], l);
             check(gemm_kernel_of((enum cpu_isa)isa), tiles[i], l);
         }
@@ -381,8 +381,8 @@ static void test_too_much_for_all(void **unused)
 // that have it agree bit by bit: whatever the width of their vectors.
 static void test_sets_agree(void **unused)
 {
-    const struct gemm_kernel narrow = {CPU_AVX2, 3, 8, naive_panel};
-    const struct gemm_kernel wide = {CPU_AVX512, 3, 8, naive_panel};
+    const struct gemm_kernel narrow = {CPU_AVX2, 3, 8, naive_panel, NULL};
+    const struct gemm_kernel wide = {CPU_AVX512, 3, 8, naive_panel, NULL};
     (void)unused;
     if (!cpu_runs(CPU_AVX512))
         skip();
