@@ -90,6 +90,7 @@ struct winograd_input {
     size_t d_row, d_pixel;
     float *v;
     size_t v_point;
+    const float *next; // where a later tile has its pixel (0, 0): asked for meanwhile
 };
 
 // Point p at q + p * q_point; of the (m, columns) pixels only those are stored that lie inside.
@@ -102,6 +103,7 @@ struct winograd_output {
     int rows, cols;    // inside: 1 to m
     const float *bias; // (channels)
     bool accumulate, relu;
+    float *next; // where a later tile has its pixel (0, 0): asked for meanwhile
 };
 
 // The two transforms, by instruction set.

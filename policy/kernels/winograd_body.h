@@ -150,14 +150,19 @@ WINOGRAD_INLINE void NAME(output_3)(const VECTOR *q, VECTOR *y)
 WINOGRAD_INLINE void NAME(input_tile)(NAME(line_fn) * f, int n, NAME(line_fn) * g,
                                       int columns, const struct winograd_input *i, int c)
 {
+    const int overlap = n == columns ? 2 : 1; // columns that the tile before has read
     VECTOR t[WINOGRAD_MAX_N][WINOGRAD_MAX_N], d[WINOGRAD_MAX_N], v[WINOGRAD_MAX_N];
 
     WINOGRAD_UNROLL
     for (int x = 0; x < columns; x++) {
         const float *from = i->d + c + (size_t)x * i->d_pixel;
+        const float *next = i->next + c + (size_t)x * i->d_pixel;
         WINOGRAD_UNROLL
-        for (int y = 0; y < n; y++)
+        for (int y = 0; y < n; y++) {
             d[y] = LOAD(from + (size_t)y * i->d_row);
+            if (x >= overlap)
+                __builtin_prefetch(next + (size_t)y * i->d_row);
+        }
         f(d, v);
         WINOGRAD_UNROLL
         for (int y = 0; y < n; y++)
@@ -175,10 +180,11 @@ WINOGRAD_INLINE void NAME(input_tile)(NAME(line_fn) * f, int n, NAME(line_fn) * 
 
 // A line of output pixels to where it belongs: bias, shortcut, ReLU.
 WINOGRAD_INLINE void NAME(finish)(const VECTOR *line, int m,
-                                  const struct winograd_output *o, float *y, VECTOR bias)
+                                  const struct winograd_output *o, float *y,
+                                  const float *next, VECTOR bias)
 {
     WINOGRAD_UNROLL
-    for (int x = 0; x < m; x++, y += o->y_pixel) {
+    for (int x = 0; x < m; x++, y += o->y_pixel, next += o->y_pixel) {
         VECTOR v = line[x] + bias;
         if (x >= o->cols)
             return;
@@ -187,6 +193,7 @@ WINOGRAD_INLINE void NAME(finish)(const VECTOR *line, int m,
         if (o->relu)
             v = RELU(v);
         STORE(y, v);
+        __builtin_prefetch(next, 1);
     }
 }
 
@@ -214,7 +221,8 @@ WINOGRAD_INLINE void NAME(output_tile)(NAME(line_fn) * f, int n, int m, NAME(lin
         if (row >= o->rows)
             return;
         g(t[row], y);
-        NAME(finish)(y, pixels, o, o->y + c + (size_t)row * o->y_row, bias);
+        size_t at = (size_t)row * o->y_row + (size_t)c;
+        NAME(finish)(y, pixels, o, o->y + at, o->next + at, bias);
     }
 }
 
