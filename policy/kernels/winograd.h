@@ -30,9 +30,9 @@
 //
 //   channels   direct   F(2x2)   F(4x4)   F(6x6)   F(3x2), stride 2
 //         64      4.2      2.5      7.7       31      2.8
-//        128      5.9      2.6      8.0       31      3.9
-//        256      8.0      2.6      7.7       34      5.3
-//        512     12.1      2.7      8.1       31      4.9
+//        128      5.9      2.6      8.0       31      2.9
+//        256      8.0      2.6      7.7       34      3.0
+//        512     12.1      2.7      8.1       31      3.2
 //
 // U is 1.8 (F(2x2)), 4 or 7 times as large as g, 2.2 times with stride 2: 64 % of the weights of a
 // full-size ACT for 480x640. It may be kept in 16 bits (bf16), which are made floats again part by

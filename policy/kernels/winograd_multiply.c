@@ -2,18 +2,10 @@
 #include "policy/kernels/winograd_block.h"
 
 // Products of one sum; these sums are then summed up. One sum of all 512 would have 2.4
-// times the error (F(4x4): 20e-7 for 8e-7), direct convolution has 12e-7. Costs 1 to 3 %
-// of the time. With stride 2, where the transforms add next to nothing, 64 would have half
-// the error of 256 (2.8e-7 for 5.3e-7) and cost 5 to 13 %.
-#define DEPTH      64
-#define DEPTH_MOST 256
-
-static int depth_of(int m)
-{
-    return winograd_stride(m) == 2 ? DEPTH_MOST : DEPTH;
-}
-
-#define TERMS_MOST 4 // that are summed up while they lie in the first-level cache
+// times the error (F(4x4): 20e-7 for 8e-7), direct convolution has 12e-7. Costs 1 % of the
+// time at most.
+#define DEPTH 64
+#define TERMS 4 // that are summed up while they lie in the first-level cache
 
 // A point of M for one panel: what is still to be added to it.
 struct sum {
@@ -21,9 +13,9 @@ struct sum {
     int panel;
     float *q;
     bool accumulate;
-    int n, depth;
-    struct gemm_term term[TERMS_MOST];
-    float room[DEPTH_MOST * GEMM_MAX_NR] __attribute__((aligned(GEMM_ALIGN)));
+    int n;
+    struct gemm_term term[TERMS];
+    float room[TERMS][DEPTH * GEMM_MAX_NR] __attribute__((aligned(GEMM_ALIGN)));
 };
 
 static void sum_up(struct sum *s)
@@ -34,21 +26,25 @@ static void sum_up(struct sum *s)
     gemm_terms(w->kernel, s->term, s->n, s->b->j->l.v_row, s->b->tiles, columns, s->q,
                s->b->q_row, s->accumulate);
     s->accumulate = true;
-    s->n = s->depth = 0;
+    s->n = 0;
 }
 
-// One part of U as floats: where it is, or out of 16 bits into the sum's room. What comes `next` values
-// behind it is asked for.
-static void take_part(struct sum *s, struct gemm_term *t, size_t at, size_t next)
+// Adds a term: rows of V by one part of U as floats, where it is, or out of 16 bits into the sum's
+// room. What comes `next` values behind it is asked for.
+static void add_part(struct sum *s, const float *v, int depth, size_t at, size_t next)
 {
     const struct winograd *w = s->b->j->w;
-    float *room = s->room + product(s->depth, w->kernel->nr);
 
-    t->panel = w->bf16 ? room : w->u + at;
-    t->next = w->bf16 ? (const void *)(w->bf16 + at + next) : w->u + at + next;
-    if (w->bf16)
-        gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at,
-                                            product(t->depth, w->kernel->nr), room);
+    if (s->n == TERMS)
+        sum_up(s);
+    struct gemm_term *t = &s->term[s->n];
+    float *room = s->room[s->n++];
+    *t = (struct gemm_term){v, depth, w->u + at, w->u + at + next};
+    if (w->bf16) {
+        *t = (struct gemm_term){v, depth, room, (const void *)(w->bf16 + at + next)};
+        gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at, product(depth, w->kernel->nr),
+                                            room);
+    }
 }
 
 // Adds point v of V by matrix u.
@@ -58,16 +54,10 @@ static void add_pair(struct sum *s, int v_point, int u_point)
     const float *v = s->b->v + (size_t)v_point * s->b->v_point;
     size_t nr = (size_t)j->w->kernel->nr;
     size_t u = (size_t)u_point * j->matrix_floats + product(s->panel, j->w->in) * nr;
-    size_t next = (size_t)clamp(j->w->in, 1, DEPTH_MOST) * nr;
+    size_t next = (size_t)clamp(j->w->in, 1, TERMS * DEPTH) * nr;
 
-    for (int k = 0, depth; k < j->w->in; k += depth) {
-        depth = clamp(j->w->in - k, 1, depth_of(j->w->m));
-        if (s->n == TERMS_MOST || s->depth + depth > DEPTH_MOST)
-            sum_up(s);
-        s->term[s->n] = (struct gemm_term){.x = v + k, .depth = depth};
-        take_part(s, &s->term[s->n++], u + (size_t)k * nr, next);
-        s->depth += depth;
-    }
+    for (int k = 0; k < j->w->in; k += DEPTH)
+        add_part(s, v + k, clamp(j->w->in - k, 1, DEPTH), u + (size_t)k * nr, next);
 }
 
 // Stride 2. Along a line, point p of M is the sum of the outer values' point p, which has
@@ -94,7 +84,7 @@ void winograd_multiply(const struct winograd_block *b, int point, int panel)
     s.q = b->q + (size_t)point * b->q_point +
           (size_t)((panel - b->panel0) * b->j->w->kernel->nr);
     s.accumulate = false;
-    s.n = s.depth = 0;
+    s.n = 0;
     if (winograd_stride(b->j->w->m) == 2)
         add_phases(&s, point);
     else
