@@ -60,9 +60,9 @@ struct gemm_term {
     const float *next; // as deep a part of a panel, asked for meanwhile; not read
 };
 
-// y (rows, y_stride)[0, columns) = sum of terms (+ y): each of them a sum of its own, added to those
-// before it, the first to y, if accumulate. More than 256 deep, all together, do not stay in the
-// first-level cache.
+// y (rows, y_stride)[0, columns) = sum of terms (+ y): each of them a sum of its own, added to
+// those before it, the first to y, if accumulate. More than 256 deep, all together, do not
+// stay in the first-level cache.
 typedef void gemm_terms_fn(const struct gemm_term *term, int terms, size_t row, int rows,
                            int columns, float *y, size_t y_stride, bool accumulate);
 

@@ -1,7 +1,7 @@
-// gemm_terms_body: gemm_terms_fn of gemm.h, once per instruction set, behind gemm_body.h. A tile goes
-// through all terms before the next one begins, so that what has been added up is never further away
-// than the first-level cache. Against one panel's product after the other, added to y: 48 rows, 4
-// terms of 64, AVX-512, all in the caches: 97 % of the peak for 93.
+// gemm_terms_body: gemm_terms_fn of gemm.h, once per instruction set, behind gemm_body.h. A
+// tile goes through all terms before the next one begins, so that what has been added up is
+// never further away than the first-level cache. Against one panel's product after the other,
+// added to y: 48 rows, 4 terms of 64, AVX-512, all in the caches: 97 % of the peak for 93.
 #include <string.h>
 
 // Where sums come from, if anywhere, and go to.
@@ -18,9 +18,9 @@ struct terms {
     bool accumulate;
     struct place y;
     size_t behind; // floats from row 0 to the tile's first
-    // What is asked for meanwhile: a part, of as many as there are tiles, of a term's `next`, in
-    // order. All parts of its own term's in each tile were 20 % slower where 38 MB of weights come
-    // from memory.
+    // What is asked for meanwhile: a part, of as many as there are tiles, of a term's `next`,
+    // in order. In each tile a part of that term's own was 20 % slower where 38 MB of weights
+    // come from memory.
     int parts, part, later;
     size_t gap; // gemm_ahead's
 };

@@ -29,8 +29,9 @@ static void sum_up(struct sum *s)
     s->n = 0;
 }
 
-// Adds a term: rows of V by one part of U as floats, where it is, or out of 16 bits into the sum's
-// room. What comes `next` values behind it is asked for.
+// Adds a term: rows of V by one part of U as floats, where it is, or out of 16 bits into the
+// sum's room. What comes `next` values behind it is asked for: out of memory, 16 bits were 64 %
+// slower (AVX2 40 %) without.
 static void add_part(struct sum *s, const float *v, int depth, size_t at, size_t next)
 {
     const struct winograd *w = s->b->j->w;

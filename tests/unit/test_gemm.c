@@ -148,14 +148,15 @@ static void check_terms(const struct gemm_kernel *k, struct gemm_random *r, int 
                         int columns, bool accumulate)
 {
     int terms = gemm_between(r, 1, 5), y_stride = columns + gemm_between(r, 0, 9);
-    size_t row = (size_t)gemm_between(r, 64, 80), floats = (size_t)(rows * y_stride);
+    size_t row = (size_t)gemm_between(r, 64, 80),
+           floats = (size_t)rows * (size_t)y_stride;
     struct gemm_term term[5];
     float *x[5], *w[5], *y = gemm_values(r, floats, 0), *old = gemm_values(r, floats, 0);
 
     memcpy(y, old, floats * sizeof *y);
     for (int i = 0; i < terms; i++) {
         x[i] = gemm_values(r, (size_t)rows * row, 0);
-        w[i] = gemm_values(r, (size_t)(64 * k->nr), 0);
+        w[i] = gemm_values(r, 64 * (size_t)k->nr, 0);
         term[i] = (struct gemm_term){x[i], gemm_between(r, 1, 64), w[i], w[i]};
     }
     gemm_terms(k, term, terms, row, rows, columns, y, (size_t)y_stride, accumulate);
