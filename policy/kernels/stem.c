@@ -252,8 +252,10 @@ static void convolve(struct strip *s, const float *lines, int at, int tiles)
                                      .y = s->band + stem->out,
                                      .y_row = s->band_row};
 
-    for (int t = 0; t < tiles; t++, i.d += STEM_TILE * STEM_PIXEL, i.v += STEM_PIXEL)
+    for (int t = 0; t < tiles; t++, i.d += STEM_TILE * STEM_PIXEL, i.v += STEM_PIXEL) {
+        i.next = i.d; // the lines are near as it is
         s->j->transforms->input(WINOGRAD, &i);
+    }
     stem->kernel->convolve(&piece);
 }
 
