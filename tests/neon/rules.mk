@@ -8,6 +8,7 @@ else
 NEON_CC  ?= aarch64-linux-gnu-gcc
 NEON_AR  ?= aarch64-linux-gnu-ar
 NEON_RUN ?= qemu-aarch64
+NEON_DEFS := -DEMULATED=1
 endif
 NEON_DEBS := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 # the longest first, so that none is left alone at the end
@@ -18,7 +19,7 @@ NEON_O := $(patsubst %.c,$(BUILD)/neon/%.o,$(wildcard policy/kernels/*.c) policy
 $(BUILD)/neon/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,NEON,$<)
-	$(Q)$(NEON_CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -ffp-contract=off -MMD -MP -Itests/neon -I. -c -o $@ $<
+	$(Q)$(NEON_CC) -std=c17 -D_GNU_SOURCE $(NEON_DEFS) -O2 -g $(WARN) -ffp-contract=off -MMD -MP -Itests/neon -I. -c -o $@ $<
 $(NEON_BIN): $(BUILD)/neon/test_%: $(BUILD)/neon/tests/unit/test_%.o $(BUILD)/neon/libkernels.a
 	$(Q)$(NEON_CC) -static -o $@ $^ -lm -lpthread
 $(BUILD)/neon/libkernels.a: $(NEON_O)

@@ -9,6 +9,7 @@
 #include "policy/kernels/kernels.h"
 #include "policy/policy.h"
 #include "tests/unit/act_twin.h"
+#include "tests/unit/slow.h"
 
 #define TOLERANCE 2e-5 // of normalised actions, which are of order 1
 
@@ -230,7 +231,7 @@ static void test_same_bits(void **unused)
     for (int threads = 1; threads <= 2; threads++) {
         struct policy *p = load(&f, threads), *q = load(&f, threads);
         assert_int_equal(policy_infer(p, &o.obs, first, NULL), 0);
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < REPEATS(50, 6); i++) {
             assert_int_equal(policy_infer(p, &other.obs, again, NULL), 0);
             assert_memory_not_equal(first, again, sizeof first);
             assert_int_equal(policy_infer(i % 2 ? p : q, &o.obs, again, NULL), 0);

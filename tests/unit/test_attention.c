@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "policy/kernels/attention.h"
+#include "tests/unit/slow.h"
 
 static uint64_t rng = 1;
 
@@ -170,6 +171,8 @@ static void test_shapes(void **unused)
         double worst = 0.0;
         assert_int_equal(k->isa, isa_);
         for (int i = 0; i < 150; i++) {
+            if (SLOW && !(i < 18 || (i >= 90 && i < 108))) // each edge once
+                continue;
             struct scene s;
             int head_dim = i < 90 ? edges[i % 18] : between(1, 256);
             open_scene(&s, between(1, 3), head_dim, i % 4 ? between(1, 70) : 64,
@@ -350,7 +353,7 @@ static void test_not_finite(void **unused)
     (void)unused;
     EACH_KERNEL(k)
     {
-        for (int i = 0; i < 20; i++)
+        for (int i = 0; i < REPEATS(20, 6); i++)
             for (size_t p = 0; p < sizeof poisons / sizeof *poisons; p++)
                 for (int which = 0; which < 3; which++)
                     check_poison(k, poisons[p], which);
@@ -467,7 +470,7 @@ static void add_squares(int keys, float size, double *squares)
 static void compare_errors(int keys, float size)
 {
     double squares[CPU_ISAS + 1] = {0};
-    int scenes = 4 + 600 / keys;
+    int scenes = REPEATS(4 + 600 / keys, 2 + 200 / keys);
     for (int i = 0; i < scenes; i++)
         add_squares(keys, size, squares);
     double n = 64.0 * 128 * scenes, theirs = sqrt(squares[CPU_ISAS] / n);

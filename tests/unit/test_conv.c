@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "policy/kernels/conv.h"
+#include "tests/unit/slow.h"
 
 #define ALIGN  64
 #define MARGIN 16 // floats behind everything that is written, to be left alone
@@ -282,7 +283,7 @@ static void test_random(void **unused)
     for (int isa = 0; isa < CPU_ISAS; isa++) {
         const struct gemm_kernel *k = kernel_at(isa);
 
-        for (int i = 0; k && i < 60; i++) {
+        for (int i = 0; k && i < REPEATS(60, 24); i++) {
             struct conv c = random_conv(k, i);
             int least = c.dilation * (c.size - 1) + 1 - 2 * c.pad; // one output pixel
 

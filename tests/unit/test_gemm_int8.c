@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/gemm_int8_twin.h"
+#include "tests/unit/slow.h"
 
 static void check(const struct gemm_int8_kernel *k, struct gemm_random *r, int rows,
                   int out, int depth)
@@ -92,7 +93,7 @@ static void sizes(const struct gemm_int8_kernel *k, struct gemm_random *r)
 {
     static const int depths[] = {1, 3, 5, 511, 512, 513, 1025, 1536, 2049, 3200};
 
-    for (int n = 0; n < 120; n++)
+    for (int n = 0; n < REPEATS(120, 40); n++)
         check(k, r, gemm_between(r, 1, 130), gemm_between(r, 1, 80),
               gemm_between(r, 1, 300));
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
@@ -152,7 +153,7 @@ static float loud_weight(struct gemm_random *r, int kind, int d)
 
 static void loudest(const struct gemm_int8_kernel *k, struct gemm_random *r)
 {
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < REPEATS(60, 20); n++) {
         struct int8_case c;
         int8_case_open(&c, k, r, k->mr + 1, k->nr + 1,
                        n < 5 ? 3200 : gemm_between(r, 1, 200));

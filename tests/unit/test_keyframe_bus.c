@@ -3,8 +3,9 @@
 #include <errno.h>
 
 #include "tests/unit/bus_streams.h"
+#include "tests/unit/slow.h"
 
-#define RUNS   150
+#define RUNS   REPEATS(150, 40)
 #define BEFORE 400 // events, at most
 #define AFTER  200
 

@@ -9,6 +9,7 @@
 #include "policy/kernels/linear.h"
 #include "policy/kernels/split.h"
 #include "tests/unit/gemm_twin.h"
+#include "tests/unit/slow.h"
 
 // ---- split ----------------------------------------------------------------------------
 
@@ -344,7 +345,7 @@ static void check_nan(struct pool *pool, struct gemm_random *r, enum precision p
 
 static void check_precision(struct pool *pool, struct gemm_random *r, enum precision p)
 {
-    for (int n = 0; n < 20; n++)
+    for (int n = 0; n < REPEATS(20, 8); n++)
         check_linear(pool, r, p, gemm_between(r, 1, 70), gemm_between(r, 1, 90),
                      gemm_between(r, 1, 300));
     check_linear(pool, r, p, 1, 14, 512);
@@ -387,7 +388,7 @@ static void test_threads(void **unused)
     struct gemm_random r = {8};
     struct pool *p;
     assert_int_equal(pool_start(&p, 3, 0), 0);
-    for (int n = 0; n < 150; n++)
+    for (int n = 0; n < REPEATS(150, 45); n++)
         check_linear(p, &r, (enum precision)(n % PRECISIONS), gemm_between(&r, 1, 100),
                      gemm_between(&r, 1, 50), gemm_between(&r, 1, 200));
     pool_stop(p);

@@ -11,6 +11,7 @@
 
 #include "actd/v1/joint_command.pb-c.h"
 #include "tests/unit/replay_world.h"
+#include "tests/unit/slow.h"
 
 #define TICKS 3000 // 6 s
 
@@ -207,7 +208,7 @@ static void a_flipped_joint_byte_is_found(void **state)
     unsigned found = 0, in_tick = 0, silent = 0, in_bytes = 0;
 
     (void)state;
-    for (size_t byte = 0; byte < m->size; byte += 3) {
+    for (size_t byte = 0; byte < m->size; byte += REPEATS(3, 7)) {
         struct rw_log log = copy();
         struct rw_replayed x;
 
@@ -290,7 +291,7 @@ static void every_flip_in_a_tick_is_found(void **state)
 
     (void)state;
     assert_int_equal(record_tick_read(&was, m->bytes, m->size), 0);
-    for (size_t byte = 0; byte < m->size; byte += 3) {
+    for (size_t byte = 0; byte < m->size; byte += REPEATS(3, 10)) {
         struct rw_log log = copy();
         struct rw_message *f = rw_nth(&log, "/tick", which);
         struct rw_replayed x;
@@ -379,7 +380,7 @@ static void every_flip_in_a_command_is_found(void **state)
     (void)state;
     actd__v1__joint_command__free_unpacked(c, NULL);
     // After the stamp, which only the machine's wall clock knows: 2 bytes of head, 12 of it.
-    for (size_t byte = 14; byte < m->size; byte += 5, all++) {
+    for (size_t byte = 14; byte < m->size; byte += REPEATS(5, 11), all++) {
         struct rw_log log = copy();
         struct rw_replayed x;
 
@@ -648,7 +649,7 @@ static void noise_is_survived(void **state)
     uint64_t random = 88172645463325252u;
 
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < REPEATS(60, 20); i++) {
         struct rw_log log = copy();
         char out[160];
         const struct replay_options opt = {.output = i % 4 == 0 ? out : NULL};

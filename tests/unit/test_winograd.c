@@ -13,6 +13,7 @@
 
 #include "policy/kernels/gemm_bf16.h"
 #include "policy/kernels/winograd.h"
+#include "tests/unit/slow.h"
 
 static uint64_t rng = 1;
 
@@ -309,7 +310,7 @@ static void check_all(const struct layer *l)
 static void test_shapes(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < REPEATS(40, 10); i++) {
         struct layer l = layer_of(between(1, 15), between(1, 15), 4 * between(1, 12),
                                   4 * between(1, 20));
         l.accumulate = i & 1;
@@ -425,7 +426,7 @@ static void test_nan(void **unused)
 {
     (void)unused;
     for (int isa = 0; isa < CPU_ISAS; isa++)
-        for (int i = 0; i < 20 * TILES && cpu_runs((enum cpu_isa)isa); i++)
+        for (int i = 0; i < REPEATS(20, 6) * TILES && cpu_runs((enum cpu_isa)isa); i++)
             nan_at(gemm_kernel_of((enum cpu_isa)isa), tiles[i % TILES], between(0, 12),
                    between(0, 10));
 }
