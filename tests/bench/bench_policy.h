@@ -29,8 +29,8 @@ struct bench_probe {
 struct bench_cell {
     char name[40];
     int threads, runs;
-    double median_ms, best_ms; // the wall's clock
-    double cpu_ms;             // of all threads, best: when the wall's clock says little
+    double median_ms, best_ms;   // the wall's clock
+    double cpu_ms;               // of all threads: when the wall's clock says little
     struct bench_probe probe[2]; // before and after
     bool there;                  // the cores: the probe was near its best
     struct profile_stage stage[PROFILE_STAGES + 1];
