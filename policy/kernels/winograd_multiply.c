@@ -40,12 +40,13 @@ static void add_part(struct sum *s, const float *v, int depth, size_t at, size_t
         sum_up(s);
     struct gemm_term *t = &s->term[s->n];
     float *room = s->room[s->n++];
-    *t = (struct gemm_term){v, depth, w->u + at, w->u + at + next};
-    if (w->bf16) {
-        *t = (struct gemm_term){v, depth, room, (const void *)(w->bf16 + at + next)};
-        gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at, product(depth, w->kernel->nr),
-                                            room);
+    if (!w->bf16) {
+        *t = (struct gemm_term){v, depth, w->u + at, w->u + at + next};
+        return;
     }
+    *t = (struct gemm_term){v, depth, room, (const void *)(w->bf16 + at + next)};
+    gemm_bf16_expand_of(w->kernel->isa)(w->bf16 + at, product(depth, w->kernel->nr),
+                                        room);
 }
 
 // Adds point v of V by matrix u.
